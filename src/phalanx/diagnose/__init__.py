@@ -1,0 +1,63 @@
+"""Evidence in, one verdict out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from phalanx.diagnose.advice import what_was_not_checked
+from phalanx.diagnose.history import History
+from phalanx.diagnose.judge import judge
+from phalanx.diagnose.match import apply_rules, patterns_of
+from phalanx.diagnose.world import SIGNS, build_world
+from phalanx.knowledge import Rule, load_rules
+from phalanx.model import Report, Unchecked
+from phalanx.sources import Collector, Input, find_inputs
+
+__all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
+
+
+def diagnose_paths(paths: list[str], progress: Callable[[int], None] | None = None) -> Report:
+    """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
+    inputs, unchecked = find_inputs(paths)
+    return diagnose_inputs(inputs, load_rules(), unchecked, progress)
+
+
+def diagnose_inputs(
+    inputs: Sequence[Input],
+    rules: Sequence[Rule],
+    unchecked: Sequence[Unchecked] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Read the inputs, apply the rules, weigh what they say."""
+    seen = _collector(tuple(rules)).collect(inputs, progress)
+    world = build_world(seen)
+    history = History(seen, world)
+    findings = judge(apply_rules(rules, seen, history), history)
+    missing = [*unchecked, *seen.unchecked, *what_was_not_checked(findings, history)]
+    return Report(world, tuple(findings), tuple(missing), tuple(file.name for file in seen.files))
+
+
+def fired_rules(inputs: Sequence[Input], rules: Sequence[Rule]) -> set[str]:
+    """The codes of all rules that fire, whether or not they reach the report."""
+    seen = _collector(tuple(rules)).collect(inputs)
+    history = History(seen, build_world(seen))
+    return {claim.rule.code for claim in apply_rules(rules, seen, history) if claim.rule is not None}
+
+
+class _ByIdentity(tuple[Rule, ...]):
+    """Rules hold dicts, which do not hash; a set of rules is compiled once for the tuple it came in."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(rule.code for rule in self))
+
+
+@lru_cache(maxsize=4)
+def _compiled(rules: _ByIdentity) -> Collector:
+    return Collector(patterns_of(rules), SIGNS)
+
+
+def _collector(rules: tuple[Rule, ...]) -> Collector:
+    return _compiled(_ByIdentity(rules))

@@ -1,0 +1,37 @@
+"""What evidence to collect next time, where this time it did not suffice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from phalanx.diagnose.history import History
+from phalanx.diagnose.template import name_ranks
+from phalanx.model import Confidence, Finding, Unchecked
+
+_NEXT_TIME = {
+    "torch": "run with TORCH_CPP_LOG_LEVEL=INFO, TORCH_FR_BUFFER_SIZE=2000, NCCL_DEBUG=INFO and one log file a rank (torchrun --redirects 3 --log-dir logs)",
+    "horovod": "run with HOROVOD_LOG_LEVEL=info, NCCL_DEBUG=INFO and horovodrun --output-filename logs",
+    "tensorflow": "run with TF_CPP_MIN_LOG_LEVEL=0, GRPC_VERBOSITY=info and one log file a worker",
+    "keras": "run with TF_CPP_MIN_LOG_LEVEL=0 and one log file a worker",
+}
+
+
+def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[Unchecked]:
+    """Ranks without a trace, and the evidence that would make an unsure verdict sure."""
+    items = []
+    world = history.world
+    missing = world.all_ranks - world.seen
+    if missing and world.seen:
+        items.append(Unchecked(f"output of {name_ranks(missing)}", "the log files of these ranks"))
+    verdict = findings[0] if findings else None
+    if verdict is not None and verdict.confidence is Confidence.POSSIBLE:
+        needs = _NEXT_TIME.get(world.framework or "", "one log file a rank, with debug output on")
+        items.append(Unchecked("what caused it, beyond the words quoted", needs))
+    elif verdict is None and history.seen.files and not history.is_clean and not _ended_well(history):
+        needs = 'its exit status (for instance an exit_codes.json: {"0": 0, "1": 0})'
+        items.append(Unchecked("whether the job ended well", needs))
+    return items
+
+
+def _ended_well(history: History) -> bool:
+    return any(entry.finished for file in history.seen.files for entry in file.ranks.values())

@@ -1,0 +1,128 @@
+"""Tells culprits from victims. A rank is only accused on evidence; when none stands out, nobody is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.history import History
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.model import EventKind, Role
+
+
+def assign_blame(claims: list[Claim], history: History) -> None:
+    """Set culprits and victims of every claim."""
+    world = history.world
+    for claim in claims:
+        culprits = _culprits(claim, history)
+        claim.culprits = culprits
+        if culprits:
+            claim.victims = frozenset(world.all_ranks - culprits)
+        else:
+            claim.victims = frozenset(
+                proof.event.rank
+                for proof in claim.proofs
+                if proof.role is Role.CASCADE and proof.event.rank is not None
+            )
+
+
+def _culprits(claim: Claim, history: History) -> frozenset[int]:
+    everyone = history.world.all_ranks
+    printers = claim.printers
+    if claim.from_prose or claim.blame is Blame.NOBODY:
+        return frozenset()
+    if claim.blame is Blame.NAMED:
+        return _named(claim) & everyone if everyone else _named(claim)
+    if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
+        return missing_ranks(printers, history)
+    if not printers or len(everyone) < 2:
+        return frozenset()
+    unknown = any(proof.event.rank is None for proof in claim.roots)
+    if unknown or printers >= everyone:
+        return frozenset()
+    cut_short = everyone - printers - _spoke_otherwise(claim, history)
+    if len(printers) > 1 and printers | cut_short >= everyone:
+        return frozenset()  # several ranks alike, and the rest were ended before they came that far
+    return printers
+
+
+def _named(claim: Claim) -> frozenset[int]:
+    found: set[int] = set()
+    for proof in claim.roots:
+        text = proof.captures.get("culprit", "")
+        for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", text):
+            found.update(range(int(first), int(last or first) + 1) if int(last or first) - int(first) < 10_000 else ())
+        found.update(proof.event.data.get("missing", ()))
+    return frozenset(found)
+
+
+def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
+    """Who is to blame that `waiting` ranks wait or lost a peer: those that reports name, died, are behind, or are silent.
+
+    A majority is never accused: then the few that spoke are more likely the odd ones, or the rest was cut off.
+    """
+    everyone = history.world.all_ranks
+    named = _named_in_stalls(history)
+    if named and _is_minority(named, everyone):
+        return named
+    died = frozenset(event.rank for event in history.own_deaths if event.rank is not None) - waiting
+    if died and _is_minority(died, everyone):
+        return died
+    behind = _behind_in_sequence(history)
+    if behind and _is_minority(behind, everyone):
+        return behind
+    silent = everyone - waiting
+    if waiting and silent and _is_minority(silent, everyone) and len(waiting) >= len(silent):
+        return frozenset(silent)
+    return _behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
+
+
+def _is_minority(ranks: Iterable[int], everyone: frozenset[int]) -> bool:
+    count = len(set(ranks))
+    return 0 < count <= len(everyone) / 2 and count < len(everyone)
+
+
+def _named_in_stalls(history: History) -> frozenset[int]:
+    """What stall reports name: a rank missing from the last report, not one that came late and went on."""
+    reports = [event for event in history.seen.events if event.kind is EventKind.STALL and event.data.get("missing")]
+    reports = [event for event in reports if not history.went_on_after(event)]
+    if not reports:
+        return frozenset()
+    counts = Counter(rank for event in reports for rank in event.data["missing"])
+    most = max(counts.values())
+    return frozenset(rank for rank, count in counts.items() if count == most)
+
+
+def _behind_in_sequence(history: History) -> frozenset[int]:
+    """Ranks whose last collective has a lower number than that of most others."""
+    last: dict[int, int] = {}
+    for event in history.seen.events:
+        if event.kind is EventKind.TIMEOUT and event.rank is not None and "seq" in event.data:
+            number = int(event.data["seq"])
+            last[event.rank] = min(last.get(event.rank, number), number)
+    if len(set(last.values())) < 2:
+        return frozenset()
+    # The common number is the one most ranks wait at; a rank below it has not come, one above it went ahead.
+    common, _ = Counter(last.values()).most_common(1)[0]
+    return frozenset(rank for rank, number in last.items() if number != common)
+
+
+def _behind_in_steps(history: History) -> frozenset[int]:
+    """Ranks that printed a lower last step than all the others, which agree."""
+    steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}
+    if len(steps) < 3 or len(set(steps.values())) < 2:
+        return frozenset()
+    top = max(steps.values())
+    behind = frozenset(rank for rank, step in steps.items() if step < top - 1)
+    return behind if len(behind) * 2 < len(steps) else frozenset()
+
+
+def _spoke_otherwise(claim: Claim, history: History) -> frozenset[int]:
+    """Ranks with words of their own about the end: exceptions, time-outs, a good end."""
+    own = {event.rank for event in history.exceptions if event.rank is not None}
+    own |= {event.rank for event in history.seen.events if event.kind is EventKind.TIMEOUT and event.rank is not None}
+    own |= {rank.number for rank in history.world.ranks if rank.finished}
+    own |= {rank for rank, code in history.exit_codes.items() if code == 0}
+    return frozenset(rank for rank in own if rank is not None) - claim.printers

@@ -1,0 +1,67 @@
+"""A claim: a rule, or the lack of one, applied to the evidence, before it is weighed against other claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from phalanx.knowledge import Rule
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.model import Confidence, Event, Role, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An event in the role it plays for a claim."""
+
+    event: Event
+    role: Role
+    captures: Mapping[str, str] = field(default_factory=dict)
+    after_progress: bool = False
+
+
+@dataclass(slots=True)
+class Claim:
+    """What one rule says of the job. `rule` is None where no rule knew the exception, death or silence."""
+
+    rule: Rule | None
+    symptom: str
+    cause: str
+    title: str
+    summary: str
+    depth: Claims
+    blame: Blame
+    fatal: bool
+    priority: int
+    confidence: Confidence
+    proofs: list[Proof]
+    stage: Stage | None = None
+    from_prose: bool = False
+    culprits: frozenset[int] = frozenset()
+    victims: frozenset[int] = frozenset()
+    ended_early: bool = True  # the rank did not go on after it
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> list[Proof]:
+        """The evidence that made the claim."""
+        return [proof for proof in self.proofs if proof.role is Role.ROOT]
+
+    @property
+    def printers(self) -> frozenset[int]:
+        """The ranks that show the root evidence."""
+        return frozenset(proof.event.rank for proof in self.roots if proof.event.rank is not None)
+
+    @property
+    def accuses_itself(self) -> bool:
+        """The evidence comes from the rank it accuses, not from those that wait for it."""
+        return self.blame in (Blame.PRINTER, Blame.NOBODY)
+
+    @property
+    def captures(self) -> dict[str, str]:
+        """Everything captured, the root's own first."""
+        merged: dict[str, str] = {}
+        for proof in sorted(self.proofs, key=lambda proof: proof.role is not Role.ROOT):
+            for name, value in proof.captures.items():
+                merged.setdefault(name, value)
+        return merged

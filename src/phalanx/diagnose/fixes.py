@@ -1,0 +1,65 @@
+"""Orders the fixes: what the evidence points to, then what the rule advises, then what cured this symptom in the study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.template import fill
+from phalanx.knowledge import FIX_PATTERNS
+from phalanx.knowledge.figures import fault_count, fix_share, frequent_fixes
+from phalanx.knowledge.rule import FixSpec
+from phalanx.model import Fix, Place, Safety
+
+_FEWEST = 3
+
+
+def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[str, str]) -> tuple[Fix, ...]:
+    """At least three fixes where the study knows that many, best first, no pattern twice unless the rule says so."""
+    place = _place(claim)
+    specs = claim.rule.fixes if claim.rule is not None else ()
+    evidence = " ".join(proof.event.text for proof in claim.proofs)
+    pointed = [spec for spec in specs if spec.when is not None and spec.when.search(evidence)]
+    ordered = pointed + [spec for spec in specs if spec not in pointed]
+    fixes = [_from_rule(spec, symptom, place, values) for spec in ordered]
+    for pattern in frequent_fixes(symptom, framework):
+        if len(fixes) >= max(_FEWEST, len(specs)):
+            break
+        if all(fix.pattern != pattern for fix in fixes):
+            fixes.append(_from_study(pattern, symptom, place))
+    return tuple(fixes)
+
+
+def _place(claim: Claim) -> Place | None:
+    for proof in claim.roots:
+        if (frame := proof.event.user_frame) is not None:
+            return Place(frame.file, frame.line)
+    return None
+
+
+def _from_rule(spec: FixSpec, symptom: str, place: Place | None, values: Mapping[str, str]) -> Fix:
+    return Fix(
+        pattern=spec.pattern,
+        title=fill(spec.title, values),
+        do=fill(spec.do, values),
+        why=fill(spec.why, values),
+        confirm=fill(spec.confirm, values),
+        safety=spec.safety,
+        where=place,
+        study_share=round(fix_share(symptom, spec.pattern), 3),
+    )
+
+
+def _from_study(pattern: str, symptom: str, place: Place | None) -> Fix:
+    known = FIX_PATTERNS[pattern]
+    share = fix_share(symptom, pattern)
+    return Fix(
+        pattern=pattern,
+        title=known.title,
+        do=known.do,
+        why=f"It cured {share:.0%} of the {fault_count(symptom)} faults with this symptom in the study.",
+        confirm="",
+        safety=Safety.DISPLAY,
+        where=place,
+        study_share=round(share, 3),
+    )

@@ -1,0 +1,102 @@
+"""How each rank fared: whether it trained on after an event, how it ended, and whether it died by itself."""
+
+from __future__ import annotations
+
+import re
+import signal
+from functools import cached_property
+
+from phalanx.model import Event, EventKind, World
+from phalanx.sources import FileSurvey, Observations
+
+_ENDED_BY_OTHERS = {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
+# Words of launchers that end a job because a rank failed, or that were told to stop.
+_WRAPPERS = re.compile(
+    r"ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException|SystemExit|KeyboardInterrupt"
+    r"|BrokenProcessPool|SignalException|Horovod detected that one or more processes exited|RayTaskError|TrainingFailedError"
+    r"|WorkerGroupError|BrokenPipeError|GracefulExit"
+)
+
+
+class History:
+    """The observations by rank, for questions of order."""
+
+    def __init__(self, seen: Observations, world: World) -> None:
+        self.seen = seen
+        self.world = world
+        self._files: dict[str, FileSurvey] = {file.name: file for file in seen.files}
+
+    def file_of(self, event: Event) -> FileSurvey | None:
+        """The survey of the file an event stands in."""
+        return self._files.get(event.file)
+
+    @cached_property
+    def exit_codes(self) -> dict[int, int]:
+        """How each rank ended, where it is told."""
+        return {rank.number: rank.exit_code for rank in self.world.ranks if rank.exit_code is not None}
+
+    @cached_property
+    def is_clean(self) -> bool:
+        """Every rank is known to have ended with status 0."""
+        codes = self.exit_codes
+        return bool(codes) and not any(codes.values()) and codes.keys() >= self.world.all_ranks
+
+    @cached_property
+    def own_deaths(self) -> list[Event]:
+        """Exits that a rank brought on itself: not those by a signal from outside that every rank got, nor the end
+        of a rank that was put away after the others had given up waiting for it."""
+        exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is not None]
+        codes = [int(event.data["code"]) for event in exits]
+        all_alike = (
+            len(codes) > 1
+            and len(set(codes)) == 1
+            and len({event.rank for event in exits}) >= max(2, len(self.world.all_ranks))
+        )
+        waited = any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events)
+        own = []
+        for event, code in zip(exits, codes, strict=True):
+            if code == 0 or code in _ENDED_BY_OTHERS:
+                continue
+            if code == -signal.SIGKILL and (all_alike or waited):
+                continue
+            own.append(event)
+        return own
+
+    @cached_property
+    def was_interrupted(self) -> bool:
+        """The job was ended from outside: a person, a time limit, a supervisor."""
+        codes = set(self.exit_codes.values())
+        if any(event.kind is EventKind.STACK and event.source == "traceback" for event in self.seen.events):
+            return True
+        return bool(codes) and codes <= _ENDED_BY_OTHERS | {-signal.SIGKILL}
+
+    @cached_property
+    def exceptions(self) -> list[Event]:
+        """Python and native exceptions and build errors, without those in which a launcher repeats a rank's failure."""
+        return [
+            event
+            for event in self.seen.events
+            if event.kind is EventKind.EXCEPTION and not _WRAPPERS.search(event.text[:200])
+        ]
+
+    def went_on_after(self, event: Event) -> bool:
+        """The rank trained on, or ended well, after this event."""
+        if self.is_clean:
+            return True
+        file = self.file_of(event)
+        if file is None or file.is_report or event.source in ("prose", "record"):
+            return False
+        if event.rank is not None:
+            if self.exit_codes.get(event.rank, 0) != 0:
+                return False
+            entry = file.ranks.get(event.rank)
+            return entry is not None and _later(entry.last_progress, entry.finished, event.line)
+        if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
+            return False
+        if any(later.file == event.file and later.line > event.line for later in self.exceptions):
+            return False
+        return any(_later(entry.last_progress, entry.finished, event.line) for entry in file.ranks.values())
+
+
+def _later(progress: int | None, finished: int | None, line: int) -> bool:
+    return (progress or 0) > line or (finished or 0) > line

@@ -1,0 +1,140 @@
+"""Weighs the claims against one another and turns them into findings, the verdict first."""
+
+from __future__ import annotations
+
+from phalanx.diagnose.blame import assign_blame
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.fixes import fixes_of
+from phalanx.diagnose.history import History
+from phalanx.diagnose.ordinary import is_distributed
+from phalanx.diagnose.silence import find_silent_hang
+from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.template import fill, name_ranks
+from phalanx.diagnose.unknown import unexplained
+from phalanx.knowledge.rule import Claims
+from phalanx.model import Evidence, Finding, Role, Stage
+
+_MOST_EVIDENCE = 12
+_MOST_FINDINGS = 12
+
+
+def judge(claims: list[Claim], history: History) -> list[Finding]:
+    """The findings, best first."""
+    claims = claims + unexplained(claims, history)
+    for claim in claims:
+        claim.stage = claim.stage or _stage(claim, history)
+        if claim.rule is not None:
+            claim.symptom = claim.rule.symptom_at(claim.stage)
+    assign_blame(claims, history)
+    if not any(claim.fatal for claim in claims):
+        claims += find_silent_hang(history)
+    ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
+    return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
+
+
+def _stage(claim: Claim, history: History) -> Stage | None:
+    """The stage of the earliest root evidence that tells one."""
+    for proof in claim.roots:
+        stage = stage_of(proof.event, history.file_of(proof.event), proof.after_progress)
+        if stage is not None:
+            return stage
+    return None
+
+
+def _weight(claim: Claim, history: History) -> tuple[float, ...]:
+    """How much a claim weighs: that it ended the job, how deep it goes, whether the accused says it itself, whether
+    few ranks say it (victims are many), how sure and how specific it is, and last how early it stands."""
+    world = len(history.world.all_ranks)
+    minority = bool(claim.printers) and len(claim.printers) * 2 <= world and world > 1
+    first = min((proof.event.line for proof in claim.roots), default=0)
+    return (
+        claim.fatal,
+        claim.depth.depth,
+        claim.accuses_itself,
+        minority and claim.depth is not Claims.VICTIM,
+        claim.priority >= 30,
+        not claim.from_prose,
+        claim.confidence.weight,
+        claim.priority,
+        -first,
+    )
+
+
+def _independent(ordered: list[Claim]) -> list[Claim]:
+    """Drops what only repeats a better claim: the same lines again, victims' words, waits that a cause explains."""
+    kept: list[Claim] = []
+    used: set[tuple[str, int, int | None]] = set()
+    for claim in ordered:
+        places = {(proof.event.file, proof.event.line, proof.event.rank) for proof in claim.roots}
+        if kept:
+            if claim.depth is Claims.VICTIM or (
+                claim.depth is Claims.SYMPTOM and any(k.depth is Claims.CAUSE for k in kept)
+            ):
+                continue
+            if places <= used and not claim.from_prose:
+                continue
+            if claim.from_prose and (any(k.fatal for k in kept) or any(k.symptom == claim.symptom for k in kept)):
+                continue
+            if any(k.cause == claim.cause and k.symptom == claim.symptom for k in kept):
+                continue
+        kept.append(claim)
+        used |= places
+    return kept
+
+
+def _finding(claim: Claim, history: History) -> Finding:
+    values = dict(claim.captures)
+    values |= {
+        "ranks": name_ranks(claim.printers),
+        "culprits": name_ranks(claim.culprits),
+        "victims": name_ranks(claim.printers - claim.culprits if not claim.accuses_itself else claim.victims),
+        "where": _where(claim),
+    }
+    distributed, why = is_distributed(claim, history)
+    stage = Stage.of_symptom(claim.symptom)
+    return Finding(
+        symptom=claim.symptom,
+        stage=stage,
+        cause=claim.cause,
+        rule=claim.rule.code if claim.rule else None,
+        confidence=claim.confidence,
+        distributed_specific=distributed,
+        distributed_why=why,
+        culprit_ranks=tuple(sorted(claim.culprits)),
+        victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
+        affected_ranks=tuple(sorted(claim.printers)),
+        title=fill(claim.title, values),
+        summary=fill(claim.summary, values),
+        fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
+        evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
+    )
+
+
+def _where(claim: Claim) -> str:
+    frame = next((proof.event.user_frame for proof in claim.roots if proof.event.user_frame), None)
+    return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""
+
+
+def _chosen(proofs: list[Proof]) -> list[Proof]:
+    """Root evidence of different ranks first; the same rank's repetition last."""
+    seen: set[tuple[Role, int | None]] = set()
+    first: list[Proof] = []
+    again: list[Proof] = []
+    for proof in proofs:
+        slot = (proof.role, proof.event.rank)
+        (again if slot in seen else first).append(proof)
+        seen.add(slot)
+    return (first + again)[:_MOST_EVIDENCE]
+
+
+def _evidence(proof: Proof) -> Evidence:
+    event = proof.event
+    return Evidence(
+        rank=event.rank,
+        file=event.file,
+        line=event.line,
+        text=" ".join(event.text.split())[:600],
+        role=proof.role,
+        host=event.host,
+        context=event.context,
+    )

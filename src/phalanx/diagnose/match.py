@@ -1,0 +1,153 @@
+"""Applies the rules to what was observed: which of them fire, on what evidence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.history import History
+from phalanx.knowledge import EvidenceSpec, Ranks, Rule
+from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.sources import Match, Observations, Pattern
+from phalanx.sources.readers.exits import normal_code
+
+SpecKey = tuple[str, int]
+
+
+def patterns_of(rules: Iterable[Rule]) -> list[Pattern]:
+    """What the scanner has to look for on behalf of the rules."""
+    return [
+        Pattern((rule.code, index), spec.line, spec.literals, spec.ignores_case)
+        for rule in rules
+        for index, spec in enumerate(rule.evidence)
+        if spec.line is not None
+    ]
+
+
+def apply_rules(rules: Sequence[Rule], seen: Observations, history: History) -> list[Claim]:
+    """A claim for every rule that fires. Evidence after which the rank trained on is no evidence of a fatal fault."""
+    by_spec: dict[SpecKey, list[Match]] = defaultdict(list)
+    for match in seen.matches:
+        by_spec[match.key].append(match)  # type: ignore[index]
+    exceptions = _ExceptionIndex(seen.events)
+    claims = []
+    for rule in rules:
+        found = [
+            (spec, _proofs(rule, index, spec, by_spec, seen, history, exceptions))
+            for index, spec in enumerate(rule.evidence)
+        ]
+        claim = _claim(rule, found, history)
+        if claim is not None:
+            claims.append(claim)
+    return claims
+
+
+class _ExceptionIndex:
+    """Finds the exception a matched line is part of, for the stack that comes with it."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._by_file: dict[str, list[tuple[int, int, Event]]] = defaultdict(list)
+        for event in events:
+            if event.kind is EventKind.EXCEPTION and event.frames:
+                start = int(event.data.get("starts", event.line))
+                self._by_file[event.file].append((start, event.line + event.text.count("\n") + 12, event))
+
+    def around(self, event: Event) -> Event:
+        """The exception whose frames or message hold this line, of the same rank; else the event itself."""
+        if event.kind is not EventKind.LINE:
+            return event
+        needle = event.text.strip()[:60]
+        for start, stop, exception in self._by_file.get(event.file, ()):
+            if exception.rank != event.rank or not start <= event.line <= stop:
+                continue
+            if event.line <= exception.line or needle in exception.text:
+                return exception
+        return event
+
+
+def _proofs(
+    rule: Rule,
+    index: int,
+    spec: EvidenceSpec,
+    by_spec: dict[SpecKey, list[Match]],
+    seen: Observations,
+    history: History,
+    exceptions: _ExceptionIndex,
+) -> list[Proof]:
+    if spec.line is not None:
+        proofs: dict[tuple[str, int, int | None], Proof] = {}
+        for match in by_spec.get((rule.code, index), ()):
+            event = exceptions.around(match.event)
+            proofs.setdefault(
+                (event.file, event.line, event.rank), Proof(event, spec.role, match.captures, match.after_progress)
+            )
+        return list(proofs.values())
+    if spec.prose is not None:
+        return [
+            Proof(
+                Event(EventKind.LINE, found[0][:300], file.name, 0, source="prose"),
+                spec.role,
+                _named(found.groupdict()),
+            )
+            for file in seen.files
+            if file.prose and (found := spec.prose.search(file.prose))
+        ]
+    codes = {normal_code(code) for code in spec.exit_codes}
+    return [Proof(event, spec.role) for event in history.own_deaths if event.data["code"] in codes]
+
+
+def _named(groups: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in groups.items() if value is not None}
+
+
+def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: History) -> Claim | None:
+    if any(proofs for spec, proofs in found if spec.role is Role.EXCLUDES):
+        return None
+    if any(not proofs for spec, proofs in found if spec.role is Role.REQUIRES):
+        return None
+    roots = [
+        proof
+        for spec, proofs in found
+        if spec.role is Role.ROOT and _on_enough(spec, proofs, history)
+        for proof in proofs
+    ]
+    if rule.fatal:
+        roots = [proof for proof in roots if not history.went_on_after(proof.event)]
+    if not roots:
+        return None
+    others = [proof for spec, proofs in found if spec.role not in (Role.ROOT, Role.EXCLUDES) for proof in proofs]
+    from_prose = all(proof.event.source == "prose" for proof in roots)
+    supported = any(proof.role is Role.SUPPORTS for proof in others)
+    confidence = Confidence.POSSIBLE if from_prose else rule.confidence
+    if confidence is Confidence.POSSIBLE and supported and not from_prose:
+        confidence = Confidence.LIKELY
+    return Claim(
+        rule=rule,
+        symptom=rule.symptom,
+        cause=rule.cause,
+        title=rule.title,
+        summary=rule.summary,
+        depth=rule.claims,
+        blame=rule.blame,
+        fatal=rule.fatal and not from_prose,
+        priority=rule.priority,
+        confidence=confidence,
+        proofs=roots + others,
+        from_prose=from_prose,
+    )
+
+
+def _on_enough(spec: EvidenceSpec, proofs: list[Proof], history: History) -> bool:
+    """Whether as many ranks show it as the rule asks."""
+    ranks = {proof.event.rank for proof in proofs if proof.event.rank is not None}
+    everyone = history.world.all_ranks
+    match spec.ranks:
+        case Ranks.ONE:
+            return len(ranks) == 1
+        case Ranks.SOME:
+            return bool(ranks) and ranks < everyone
+        case Ranks.ALL:
+            return bool(ranks) and ranks >= everyone
+        case _:
+            return bool(proofs)

@@ -1,0 +1,93 @@
+"""Hangs that nobody put into words: the job was ended from outside while ranks stood still.
+
+A stack that an interruption printed tells where each rank was: those inside a collective were waiting, the rank that
+was elsewhere is whom they waited for.
+"""
+
+from __future__ import annotations
+
+import re
+
+from phalanx.diagnose.blame import missing_ranks
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.history import History
+from phalanx.diagnose.stage import stage_of
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.model import Confidence, Event, EventKind, Role, Stage
+
+_WAITS = re.compile(
+    r"all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|synchronize|\bwait\b|recv|_engine_run_backward|\bbackward\b|run_backward"
+    r"|init_process_group|rendezvous|monitored|all_to_all|poll|mpi_ops"
+)
+_LAUNCHER = re.compile(
+    r"torch/distributed/(?:run|launcher|elastic)|horovod/runner|torch/multiprocessing/spawn|subprocess\.py|accelerate/commands"
+)
+_SYMPTOMS = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}
+
+
+def find_silent_hang(history: History) -> list[Claim]:
+    """At most one claim, and only if the job was ended from outside and did not end well."""
+    if (
+        not history.was_interrupted
+        or history.is_clean
+        or all(rank.finished for rank in history.world.ranks if history.world.ranks)
+    ):
+        return []
+    stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
+    waiting = [event for event in stacks if _is_waiting(event)]
+    elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]
+    progressed = any(rank.last_step is not None for rank in history.world.ranks) or any(
+        entry.first_progress is not None for file in history.seen.files for entry in file.ranks.values()
+    )
+    stages = [stage_of(event, history.file_of(event), progressed) for event in waiting]
+    stage = stages[0] if stages else (Stage.TRAIN if progressed else None)
+    proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]
+    if not proofs:
+        proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
+    claim = Claim(
+        rule=None,
+        symptom=_SYMPTOMS.get(stage, "perf.hang") if stage else ("perf.hang" if progressed else "comm.hang-timeout"),
+        cause="stopped-from-outside-while-waiting",
+        title="The job stood still until it was ended from outside",
+        summary=_summary(waiting, elsewhere),
+        depth=Claims.SYMPTOM,
+        blame=Blame.SILENT,
+        fatal=True,
+        priority=20,
+        confidence=Confidence.POSSIBLE,
+        proofs=proofs + [Proof(event, Role.SUPPORTS) for event in elsewhere if waiting],
+        stage=stage,
+    )
+    standing = frozenset(event.rank for event in waiting if event.rank is not None)
+    others = frozenset(event.rank for event in elsewhere if event.rank is not None)
+    if standing and others and len(others) <= len(standing):
+        claim.culprits = others
+    else:
+        claim.culprits = missing_ranks(standing, history) if standing else frozenset()
+    return [claim]
+
+
+def _is_launcher(event: Event) -> bool:
+    return any(_LAUNCHER.search(frame.file.replace("\\", "/")) for frame in event.frames) and not any(
+        frame.is_user_code for frame in event.frames
+    )
+
+
+def _is_waiting(event: Event) -> bool:
+    return any(_WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in event.frames[-6:])
+
+
+def _summary(waiting: list[Event], elsewhere: list[Event]) -> str:
+    if waiting and elsewhere:
+        frame = elsewhere[0].user_frame
+        where = f" at {frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""
+        return f"{{ranks|Some ranks}} waited in a collective{where_of(waiting[0])}, while {{culprits|another rank}} was elsewhere{where}; the job was then ended from outside."
+    if waiting:
+        return f"{{ranks|The process}} waited for other ranks{where_of(waiting[0])} until the job was ended from outside{{culprits?; {{culprits}} did not come}}."
+    return "The job made no more progress and was ended from outside{culprits?; {culprits} is behind the others}."
+
+
+def where_of(event: Event) -> str:
+    """` at train.py:88`, or nothing."""
+    frame = event.user_frame
+    return f" at {frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""

@@ -1,0 +1,89 @@
+"""Works out at which stage of its life the job was when something happened: frames first, then progress."""
+
+from __future__ import annotations
+
+import re
+
+from phalanx.model import Event, Stage
+from phalanx.sources import FileSurvey
+
+_IMPORT = re.compile(r"^\s*(?:import\s+\w|from\s+[\w.]+\s+import\s)")
+_COMM = re.compile(
+    r"init_process_group|\bhvd\.init\(|\bhorovod\.\w+\.init\(|init_distributed|_rendezvous|rendezvous_handler|rendezvous\("
+    r"|MultiWorkerMirroredStrategy\(|CollectiveAllReduceStrategy\(|ParameterServerStrategy\w*\(|distribute\.Server\(|train\.Server\("
+    r"|distribute\.MultiWorker|jax\.distributed\.initialize|setup_distributed|init_device_mesh|connect_to_cluster|MPI\.Init|TCPStore\("
+    r"|_store_based_barrier|launch_agent|Accelerator\(\)|ray\.init\(|new_group\("
+)
+_PREP = re.compile(
+    r"DistributedDataParallel\(|\bDDP\(|\bFSDP\(|FullyShardedDataParallel\(|fully_shard\(|multi_gpu_model\(|DataParallel\("
+    r"|load_state_dict|torch\.load\(|from_pretrained|load_dataset|load_model\(|load_weights\(|load_data\(|DataLoader\(|Sampler\("
+    r"|broadcast_parameters|broadcast_optimizer_state|broadcast_global_variables|broadcast_variables|BroadcastGlobalVariables"
+    r"|\.cuda\(|set_device\(|\.to\(\s*(?:device|rank|local_rank|args|f?[\"']cuda)|deepspeed\.initialize|\.prepare\(|build_model|create_model"
+    r"|make_dataset|get_dataset|Dataset\(|download|read_csv|open\(|scope\(\)|\.compile\(|tokeniz|_verify_param_shape|_sync_module_states"
+    r"|experimental_distribute_dataset|load_checkpoint|restore\("
+)
+_TRAIN = re.compile(
+    r"\.backward\(|optimizer\.step|\.step\(|\.fit\(|fit_generator|train_step|training_step|train_one_epoch|train_epoch|\.train\(|\btrain\("
+    r"|evaluate\(|validate\(|train_on_batch|strategy\.run|run_step|sess\.run|model\(|net\(|criterion\(|loss_fn\(|all_reduce\(|allreduce|all_gather"
+    r"|barrier\(|for \w+(?:, ?\(?[\w, ]+\)?)? in |apply_gradients|_training_loop|inner_training_loop|synchronize\(|\.item\(\)|save\("
+)
+_TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
+_PREP_FUNCTIONS = re.compile(
+    r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$",
+    re.I,
+)
+_COMM_FUNCTIONS = re.compile(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
+_BUILD_SIGNS = re.compile(r"setup\.py|pip[/ ]|CMake|building '|egg_info|bdist_wheel")
+
+
+def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Stage | None:
+    """The stage an event happened at; None where the evidence does not tell."""
+    if event.source == "build" or (event.frames and any(_BUILD_SIGNS.search(frame.file) for frame in event.frames)):
+        return Stage.BUILD
+    by_frames = _by_frames(event)
+    if by_frames is Stage.BUILD:
+        return by_frames
+    if after_progress or _progressed_before(event, file):
+        return Stage.TRAIN
+    return by_frames
+
+
+def _progressed_before(event: Event, file: FileSurvey | None) -> bool:
+    if file is None or file.is_report:
+        return False
+    own = file.ranks.get(event.rank)
+    entries = [own] if own is not None and event.rank is not None else list(file.ranks.values())
+    return any(entry.first_progress is not None and entry.first_progress < event.line for entry in entries)
+
+
+def _by_frames(event: Event) -> Stage | None:
+    """The innermost of the user's frames that says anything decides; library frames help where it does not."""
+    frames = event.frames
+    if not frames:
+        return None
+    user = [frame for frame in frames if frame.is_user_code] or list(frames)
+    if all(frame.function == "<module>" for frame in user) and _IMPORT.match(user[-1].source):
+        return Stage.BUILD
+    for frame in reversed(user):
+        text = frame.source
+        if _COMM.search(text) or _COMM_FUNCTIONS.search(frame.function):
+            return Stage.COMM
+        if _PREP.search(text):
+            # Data may also be loaded, and models moved, in the middle of training.
+            return (
+                Stage.TRAIN
+                if _TRAIN_FUNCTIONS.search(frame.function) and not _PREP_FUNCTIONS.search(frame.function)
+                else Stage.PREP
+            )
+        if _TRAIN.search(text):
+            return Stage.TRAIN
+        if _PREP_FUNCTIONS.search(frame.function) and frame.function != "__init__":
+            return Stage.PREP
+        if _TRAIN_FUNCTIONS.search(frame.function):
+            return Stage.TRAIN
+    library = " ".join(f"{frame.function}(" for frame in frames if not frame.is_user_code)
+    if re.search(r"init_process_group|rendezvous", library):
+        return Stage.COMM
+    if re.search(r"backward\(|train_step\(|_call_impl\(", library):
+        return Stage.TRAIN
+    return None

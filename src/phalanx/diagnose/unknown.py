@@ -1,0 +1,140 @@
+"""What to say where no rule fires: the failing rank, its exception and line, and the likeliest symptom."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.history import History
+from phalanx.diagnose.stage import stage_of
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.model import Confidence, Event, Role, Stage
+
+_WORDS: tuple[tuple[re.Pattern[str], dict[Stage | None, str]], ...] = (
+    (re.compile(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}),
+    (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}),
+    (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}),
+    (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}),
+    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|store)\b", re.I),
+     {None: "fail.communication-error", Stage.COMM: "comm.setup-failure", Stage.PREP: "prep.communication-error"}),
+    (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}),
+    (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), {None: "fail.device-error", Stage.PREP: "prep.device-error"}),
+    (re.compile(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}),
+    (re.compile(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}),
+    (re.compile(r"^AttributeError"), {None: "fail.attribute-not-found"}),
+    (re.compile(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
+     {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}),
+    (re.compile(r"gradient|autograd|backward|\bgraph\b|tf\.function", re.I), {None: "fail.graph-execution-error", Stage.PREP: "prep.model-loading-failure"}),
+)  # fmt: skip
+_BY_STAGE = {
+    Stage.BUILD: "build.import-error",
+    Stage.COMM: "comm.setup-failure",
+    Stage.PREP: "prep.other",
+    Stage.TRAIN: "fail.other",
+    None: "fail.other",
+}
+_DATA_FRAMES = re.compile(r"utils/data/|dataset|dataloader|tf/data|\bdata/", re.I)
+
+
+def likeliest_symptom(event: Event, stage: Stage | None) -> str:
+    """The symptom that an exception no rule knows most likely is."""
+    if event.source == "build":
+        return "build.install-failure"
+    for pattern, by_stage in _WORDS:
+        if pattern.search(event.text):
+            return by_stage.get(stage, by_stage[None])
+    if any(_DATA_FRAMES.search(frame.file) for frame in event.frames):
+        return "prep.data-loading-failure"
+    return _BY_STAGE[stage]
+
+
+def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
+    """Claims for exceptions and deaths that no rule explains."""
+    explained = {
+        (proof.event.file, proof.event.line)
+        for claim in claims
+        for proof in claim.proofs
+        if proof.event.source != "prose"
+    }
+    speakers_explained = {
+        (proof.event.file, proof.event.rank)
+        for claim in claims
+        if claim.depth is not Claims.VICTIM and claim.fatal
+        for proof in claim.roots
+    }
+    last: dict[tuple[str, int | None], Event] = {}
+    for event in history.exceptions:
+        speaker = (event.file, event.rank)
+        if speaker in speakers_explained or (event.file, event.line) in explained or history.went_on_after(event):
+            continue
+        previous = last.get(speaker)
+        if previous is None or event.data.get("is_nested") or not previous.data.get("is_nested"):
+            last[speaker] = event
+    groups: dict[str, list[Event]] = {}
+    for event in last.values():
+        groups.setdefault(_alike(event), []).append(event)
+    made = [_from_exceptions(group, history) for group in groups.values()]
+    words = {event.rank for event in history.exceptions} | {rank for claim in claims for rank in claim.printers}
+    silent_deaths = [event for event in history.own_deaths if event.rank not in words]
+    if silent_deaths and not history.is_clean:
+        made.append(_from_deaths(silent_deaths))
+    return made
+
+
+def _alike(event: Event) -> str:
+    """Exceptions that differ in numbers and addresses only are the same."""
+    return re.sub(r"0x[0-9a-f]+|\d+", "#", event.text)[:160]
+
+
+def _from_exceptions(events: list[Event], history: History) -> Claim:
+    event = events[0]
+    stage = stage_of(event, history.file_of(event), False)
+    frame = event.user_frame
+    kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+    place = f" at {_quoted(frame.file.rsplit('/', 1)[-1])}:{frame.line} in {_quoted(frame.function)}" if frame else ""
+    return Claim(
+        rule=None,
+        symptom=likeliest_symptom(event, stage),
+        cause=f"unrecognised-{'build-error' if event.source == 'build' else 'exception'}",
+        title=f"{kind or 'An error'} that no rule knows",
+        summary=f"{{ranks|A process}} stopped with {_quoted(event.text)}{place}.",
+        depth=Claims.SYMPTOM,
+        blame=Blame.PRINTER if event.source != "build" else Blame.NOBODY,
+        fatal=True,
+        priority=40,
+        confidence=Confidence.POSSIBLE,
+        proofs=[Proof(one, Role.ROOT) for one in events],
+        stage=stage,
+    )
+
+
+def _quoted(text: str) -> str:
+    """Braces of a message are not fields."""
+    return " ".join(text.split())[:240].replace("{", "(").replace("}", ")")
+
+
+def _from_deaths(events: list[Event]) -> Claim:
+    code = int(events[0].data["code"])
+    how = (
+        f"signal {-code} ({signal.Signals(-code).name})"
+        if code < 0 and -code in signal.valid_signals()
+        else f"status {code}"
+    )
+    symptom = {-signal.SIGSEGV: "fail.segmentation-fault", -signal.SIGKILL: "fail.out-of-memory"}.get(
+        code, "fail.other"
+    )
+    return Claim(
+        rule=None,
+        symptom=symptom,
+        cause="died-without-words",
+        title="A process ended and left no message",
+        summary=f"{{ranks|A process}} ended with {how} and printed no reason.",
+        depth=Claims.SYMPTOM,
+        blame=Blame.PRINTER,
+        fatal=True,
+        priority=30,
+        confidence=Confidence.POSSIBLE,
+        proofs=[Proof(event, Role.ROOT) for event in events],
+    )

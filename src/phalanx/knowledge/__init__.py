@@ -1,0 +1,20 @@
+"""What is known of faults: the taxonomy, the fix patterns, the study's figures and the rules."""
+
+from phalanx.knowledge.fixes import FIX_PATTERNS
+from phalanx.knowledge.loader import RuleError
+from phalanx.knowledge.pack import load_rules
+from phalanx.knowledge.rule import Blame, Claims, EvidenceSpec, FixSpec, Ranks, Rule
+from phalanx.knowledge.taxonomy import SYMPTOMS
+
+__all__ = [
+    "FIX_PATTERNS",
+    "SYMPTOMS",
+    "Blame",
+    "Claims",
+    "EvidenceSpec",
+    "FixSpec",
+    "Ranks",
+    "Rule",
+    "RuleError",
+    "load_rules",
+]

@@ -1,0 +1,84 @@
+"""Finds, in a regular expression, a literal that every match must contain.
+
+The scanner looks for all rules' literals at once and only then runs the expressions, so its speed does not
+depend on how many rules there are. For that each expression must own such a literal: `required_literals`
+returns a small set of which one must appear, e.g. `'(?:refused|reset) by peer'` gives `{' by peer'}`.
+"""
+
+from __future__ import annotations
+
+import re
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
+from typing import Any
+
+SHORTEST = 4
+_MOST_ALTERNATIVES = 24
+
+
+def required_literals(pattern: str) -> frozenset[str]:
+    """One string of the returned set is in every match, in any case of letters if the pattern ignores case."""
+    flags = re.IGNORECASE if re.compile(pattern).flags & re.IGNORECASE else 0
+    best = _best_of(sre_parser.parse(pattern, flags).data)
+    if best is None:
+        raise ValueError(
+            f"the expression {pattern!r} has no literal of {SHORTEST} or more characters that every match contains; "
+            "make it more specific"
+        )
+    return best
+
+
+def _worth(literals: frozenset[str]) -> tuple[int, int]:
+    return min(len(text) for text in literals), -len(literals)
+
+
+def _best_of(tokens: Any) -> frozenset[str] | None:
+    """The most selective candidate of a sequence: a run of plain characters, or what a part of it requires."""
+    candidates: list[frozenset[str]] = []
+    run: list[str] = []
+
+    def close_run() -> None:
+        if len(run) >= SHORTEST:
+            candidates.append(frozenset({"".join(run)}))
+        run.clear()
+
+    for operator, argument in _flatten(tokens):
+        if operator is sre.LITERAL:
+            run.append(chr(argument))
+            continue
+        close_run()
+        inner: frozenset[str] | None = None
+        if operator is sre.BRANCH:
+            inner = _any_of(argument[1])
+        elif operator in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) and argument[0] >= 1:
+            inner = _best_of(argument[2])
+        elif operator is sre.SUBPATTERN:
+            inner = _best_of(argument[3])
+        if inner is not None:
+            candidates.append(inner)
+    close_run()
+    return max(candidates, key=_worth, default=None)
+
+
+def _any_of(branches: Any) -> frozenset[str] | None:
+    """Every branch must own a literal, else the branch as a whole requires none."""
+    found: set[str] = set()
+    for branch in branches:
+        inner = _best_of(branch)
+        if inner is None:
+            return None
+        found |= inner
+    return frozenset(found) if len(found) <= _MOST_ALTERNATIVES else None
+
+
+def _flatten(tokens: Any) -> list[tuple[Any, Any]]:
+    """Opens groups that hold a plain sequence, so that `foo (?P<x>bar)` is one run of characters."""
+    flat: list[tuple[Any, Any]] = []
+    for operator, argument in tokens:
+        if operator is sre.SUBPATTERN:
+            inner = list(argument[3])
+            if inner and all(op is sre.LITERAL for op, _ in inner):
+                flat.extend(inner)
+                continue
+        flat.append((operator, argument))
+    return flat

@@ -1,0 +1,65 @@
+"""Collects the rules: every file under `rules/`, and packs of third parties by entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from phalanx.knowledge.loader import RuleError, load_rule
+from phalanx.knowledge.rule import Rule
+
+BUILT_IN = Path(__file__).parent / "rules"
+ENTRY_POINT_GROUP = "phalanx.rules"
+
+
+@dataclass(frozen=True, slots=True)
+class RulePack:
+    """The rules that could be loaded, and what is wrong with those that could not."""
+
+    rules: tuple[Rule, ...]
+    problems: tuple[str, ...]
+
+
+@cache
+def load_pack() -> RulePack:
+    """All active rules, in order of code. A bad file costs that file, never a diagnosis."""
+    pack = load_folders(rule_folders())
+    return RulePack(tuple(rule for rule in pack.rules if rule.is_active), pack.problems)
+
+
+def load_rules() -> tuple[Rule, ...]:
+    """All active rules that could be loaded."""
+    return load_pack().rules
+
+
+def rule_folders() -> list[Path]:
+    """The built-in folder, then each that an installed package names in the group `phalanx.rules`."""
+    folders = [BUILT_IN]
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        loaded = point.load()  # a module or package whose folder holds rule files, or a path
+        folders.append(Path(loaded) if isinstance(loaded, str | Path) else Path(loaded.__file__).parent)
+    return folders
+
+
+def load_folders(folders: Sequence[Path]) -> RulePack:
+    """The rules below these folders. A code is used once, for ever: of two files with one code the first stands."""
+    by_code: dict[str, Rule] = {}
+    problems: list[str] = []
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.md"))):
+        try:
+            rule = load_rule(path)
+        except (RuleError, OSError, UnicodeDecodeError) as error:
+            problems.append(str(error))
+            continue
+        if rule.code in by_code:
+            problems.append(f"{path}: code {rule.code} is also that of {by_code[rule.code].path}; choose another")
+            continue
+        by_code[rule.code] = rule
+    for rule in by_code.values():
+        unknown = sorted(rule.overlaps - by_code.keys())
+        if unknown:
+            problems.append(f"{rule.path}: overlaps names {', '.join(unknown)}, which no rule has")
+    return RulePack(tuple(by_code[code] for code in sorted(by_code)), tuple(problems))

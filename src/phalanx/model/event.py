@@ -1,0 +1,59 @@
+"""What was observed: one log line, exception, exit, stall report or stack, and where it stood."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class EventKind(StrEnum):
+    """What sort of observation an event is."""
+
+    LINE = "line"  # a log line that some rule asked for
+    EXCEPTION = "exception"  # a Python traceback with its message
+    EXIT = "exit"  # a process ended: data has `code` or `signal`
+    STALL = "stall"  # a report that ranks wait for others: data may have `missing`, `ready`, `op`, `seq`
+    TIMEOUT = "timeout"  # a collective or store gave up waiting: data may have `op`, `seq`, `waited_s`
+    STACK = "stack"  # where a living rank stood when it was asked or interrupted
+    PROGRESS = "progress"  # a step, an epoch: the job was training
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a Python stack."""
+
+    file: str
+    line: int
+    function: str
+    source: str = ""
+
+    @property
+    def is_user_code(self) -> bool:
+        """False for frames of installed packages, the standard library and frozen modules."""
+        path = self.file.replace("\\", "/")
+        if path.startswith("<"):
+            return path.startswith(("<ipython", "<stdin"))
+        library = ("site-packages/", "dist-packages/", "/lib/python3", "/lib/python2", "/envs/", "/conda/lib/")
+        return not any(mark in path for mark in library)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One observation, with the rank and host it came from and the file and line it stands at."""
+
+    kind: EventKind
+    text: str
+    file: str
+    line: int
+    rank: int | None = None
+    host: str | None = None
+    source: str = ""
+    time: float | None = None
+    frames: tuple[Frame, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    context: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def user_frame(self) -> Frame | None:
+        """The innermost frame that is the user's own code, if the event has a stack."""
+        return next((frame for frame in reversed(self.frames) if frame.is_user_code), None)

@@ -1,0 +1,88 @@
+"""The report every verb ends with, and its JSON form: the contract `phalanx.report/1`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from phalanx.model.finding import Evidence, Finding, Fix
+from phalanx.model.world import Unchecked, World
+
+SCHEMA = "phalanx.report/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Findings, best first; the first is the verdict unless there are none."""
+
+    world: World
+    findings: tuple[Finding, ...] = ()
+    not_checked: tuple[Unchecked, ...] = ()
+    read: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Finding | None:
+        """The finding to act on first."""
+        return self.findings[0] if self.findings else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The contract's form. Fields are only ever added to it, never renamed or removed."""
+        findings = [_finding(finding) for finding in self.findings]
+        return {
+            "schema": SCHEMA,
+            "world": {
+                "size": self.world.size,
+                "framework": self.world.framework,
+                "launcher": self.world.launcher,
+                "hosts": [{"name": host.name, "ranks": list(host.ranks)} for host in self.world.hosts],
+                "ranks": [
+                    {"rank": rank.number, "host": rank.host, "last_step": rank.last_step, "exit_code": rank.exit_code}
+                    for rank in self.world.ranks
+                ],
+            },
+            "verdict": findings[0] if findings else None,
+            "findings": findings,
+            "not_checked": [{"what": item.what, "needs": item.needs} for item in self.not_checked],
+            "read": list(self.read),
+        }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "symptom": finding.symptom,
+        "stage": finding.stage.value,
+        "cause": finding.cause,
+        "rule": finding.rule,
+        "confidence": finding.confidence.value,
+        "distributed_specific": finding.distributed_specific,
+        "distributed_why": finding.distributed_why,
+        "culprit_ranks": list(finding.culprit_ranks),
+        "victim_ranks": list(finding.victim_ranks),
+        "affected_ranks": list(finding.affected_ranks),
+        "title": finding.title,
+        "summary": finding.summary,
+        "fixes": [_fix(fix) for fix in finding.fixes],
+        "evidence": [_evidence(item) for item in finding.evidence],
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "pattern": fix.pattern,
+        "title": fix.title,
+        "do": fix.do,
+        "why": fix.why,
+        "confirm": fix.confirm,
+        "where": {"file": fix.where.file, "line": fix.where.line} if fix.where else None,
+        "safety": fix.safety.value,
+        "study_share": fix.study_share,
+    }
+
+
+def _evidence(item: Evidence) -> dict[str, Any]:
+    return {
+        "rank": item.rank,
+        "host": item.host,
+        "file": item.file,
+        "line": item.line,
+        "text": item.text,
+        "role": item.role.value,
+    }

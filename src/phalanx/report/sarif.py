@@ -1,0 +1,92 @@
+"""The report as SARIF 2.1.0, which code hosts and editors show beside the code."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from phalanx import __version__
+from phalanx.knowledge import load_rules
+from phalanx.model import Evidence, Finding, Report
+
+_LEVEL = {"confirmed": "error", "likely": "error", "possible": "warning"}
+
+
+def render_sarif(report: Report) -> dict[str, Any]:
+    """One run; a result a finding. The user's own line comes first among the locations, then the log lines."""
+    rules = {rule.code: rule for rule in load_rules()}
+    used = sorted({finding.rule for finding in report.findings if finding.rule in rules})
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "phalanx",
+                        "version": __version__,
+                        "rules": [
+                            {
+                                "id": code,
+                                "name": "".join(part.capitalize() for part in rules[code].cause.split("-")),
+                                "shortDescription": {"text": rules[code].title},
+                                "fullDescription": {"text": rules[code].sections["Meaning"]},
+                                "help": {"text": rules[code].sections["Fix"]},
+                                "properties": {"symptom": rules[code].symptom},
+                            }
+                            for code in used
+                            if code is not None
+                        ],
+                    }
+                },
+                "results": [_result(finding) for finding in report.findings],
+                "invocations": [
+                    {
+                        "executionSuccessful": True,
+                        "toolExecutionNotifications": [
+                            {"level": "note", "message": {"text": f"not checked: {item.what}; needs {item.needs}"}}
+                            for item in report.not_checked
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    places = [(fix.where.file, fix.where.line) for fix in finding.fixes[:1] if fix.where is not None]
+    result: dict[str, Any] = {
+        "level": _LEVEL[finding.confidence.value],
+        "message": {
+            "text": f"{finding.title}. {finding.summary} Fix: {finding.fixes[0].do if finding.fixes else ''}".strip()
+        },
+        "locations": [_location(file, line) for file, line in places]
+        or [_location(item.file, item.line) for item in finding.evidence[:1]],
+        "relatedLocations": [_related(number, item) for number, item in enumerate(finding.evidence)],
+        "properties": {
+            "symptom": finding.symptom,
+            "cause": finding.cause,
+            "culpritRanks": list(finding.culprit_ranks),
+            "victimRanks": list(finding.victim_ranks),
+            "distributedSpecific": finding.distributed_specific,
+            "fixPatterns": [fix.pattern for fix in finding.fixes],
+        },
+    }
+    if finding.rule:
+        result["ruleId"] = finding.rule
+    return result
+
+
+def _location(file: str, line: int) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": max(line, 1)}}}
+
+
+def _related(number: int, item: Evidence) -> dict[str, Any]:
+    who = f"rank {item.rank}: " if item.rank is not None else ""
+    return {"id": number, "message": {"text": who + item.text}, **_location(item.file, item.line)}
+
+
+def _uri(path: str) -> str:
+    """A file name as a URI reference: what is not allowed in one is percent-encoded."""
+    return quote(path.replace("\\", "/").lstrip("<").rstrip(">"))

@@ -1,0 +1,158 @@
+"""The report for a terminal: verdict, why, fix; the rest on request. Plain text where it is not a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from phalanx.knowledge import SYMPTOMS
+from phalanx.model import Evidence, Finding, Fix, Report, Role
+
+_WIDTH_IN_PIPE = 110
+_SHOWN_EVIDENCE = 4
+_SHOWN_FIXES = 3
+_STYLE = {"confirmed": "bold red", "likely": "bold red", "possible": "bold yellow"}
+
+
+def print_text(report: Report, *, everything: bool = False, console: Console | None = None) -> None:
+    """Print the report; `everything` adds all findings, evidence and fixes."""
+    console = console or Console(highlight=False)
+    if console.is_terminal:
+        _print(report, console, everything)
+        return
+    plain = Console(file=io.StringIO(), highlight=False, width=_WIDTH_IN_PIPE, no_color=True)
+    with plain.capture() as captured:
+        _print(report, plain, everything)
+    console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def _print(report: Report, console: Console, everything: bool) -> None:
+    verdict = report.verdict
+    if verdict is None:
+        _print_nothing_wrong(report, console)
+        return
+    _print_finding(verdict, report, console, everything)
+    for finding in report.findings[1:]:
+        console.print()
+        if everything:
+            _print_finding(finding, report, console, everything)
+        else:
+            console.print(Text.assemble(("also  ", "dim"), _headline(finding)), soft_wrap=False)
+            console.print(_indented(finding.summary, 6))
+    _print_foot(report, console, everything)
+
+
+def _print_nothing_wrong(report: Report, console: Console) -> None:
+    files = f"{len(report.read)} file{'s' if len(report.read) != 1 else ''}"
+    if not report.read:
+        console.print(Text("Nothing to read: no text log among what was given.", style="bold yellow"))
+    else:
+        console.print(Text.assemble(("Nothing wrong found", "bold green"), f" in {files}{_world_words(report)}."))
+    _print_unchecked(report, console)
+
+
+def _print_finding(finding: Finding, report: Report, console: Console, everything: bool) -> None:
+    console.print(_headline(finding))
+    console.print(_indented(finding.summary, 2))
+    console.print()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("who", _who(finding, report))
+    evidence = finding.evidence if everything else finding.evidence[:_SHOWN_EVIDENCE]
+    for number, item in enumerate(evidence):
+        table.add_row("why" if number == 0 else "", _evidence_line(item))
+    table.add_row("kind", ("Distributed: " if finding.distributed_specific else "Ordinary: ") + finding.distributed_why)
+    fixes = finding.fixes if everything else finding.fixes[:_SHOWN_FIXES]
+    for number, fix in enumerate(fixes, 1):
+        table.add_row("", "")
+        table.add_row(f"fix {number}", _fix_text(fix))
+    console.print(table)
+
+
+def _headline(finding: Finding) -> Text:
+    mark = "✗ " if finding.confidence.value != "possible" else "? "
+    code = f"{finding.rule}, " if finding.rule else ""
+    return Text.assemble(
+        (mark + finding.title, _STYLE[finding.confidence.value]),
+        (f"  [{code}{finding.symptom}, {finding.confidence.value}]", "dim"),
+    )
+
+
+def _who(finding: Finding, report: Report) -> Text:
+    hosts = {rank.number: rank.host for rank in report.world.ranks}
+    text = Text()
+    if finding.culprit_ranks:
+        text.append(_ranks(finding.culprit_ranks), style="bold red")
+        named = sorted({host for rank in finding.culprit_ranks if (host := hosts.get(rank))})
+        text.append(f" (on {', '.join(named[:4])})" if named else "")
+        if finding.victim_ranks:
+            text.append(f"; {_ranks(finding.victim_ranks)} suffered from it")
+    elif len(finding.affected_ranks) > 1:
+        text.append(f"no rank stands out: {_ranks(finding.affected_ranks)} alike")
+    elif finding.affected_ranks:
+        text.append(f"no rank is to blame; it shows on {_ranks(finding.affected_ranks)}")
+    else:
+        text.append("no rank stands out")
+    stage = f"; {SYMPTOMS[finding.symptom].title.lower()} ({finding.stage.value})"
+    text.append(stage)
+    return text
+
+
+def _ranks(numbers: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, numbers[:16])) + (f", … ({len(numbers)} in all)" if len(numbers) > 16 else "")
+    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
+
+
+def _evidence_line(item: Evidence) -> Text:
+    who = f"rank {item.rank} " if item.rank is not None else ""
+    role = "" if item.role is Role.ROOT else f" ({item.role.value})"
+    place = f"{item.file}:{item.line}" if item.line else item.file
+    return Text.assemble((f"{who}{place}{role}: ", "cyan"), item.text[:300])
+
+
+def _fix_text(fix: Fix) -> Text:
+    share = f"; cured {fix.study_share:.0%} of this symptom in the study" if fix.study_share else ""
+    text = Text.assemble((fix.title, "bold green"), (f"  [{fix.pattern}{share}]", "dim"), f"\n{fix.do}")
+    if fix.why:
+        text.append(f"\n{fix.why}", style="dim")
+    if fix.where is not None:
+        text.append(f"\nwhere: {fix.where.file}:{fix.where.line}", style="cyan")
+    if fix.confirm:
+        text.append(f"\nconfirm: {fix.confirm}", style="dim")
+    return text
+
+
+def _indented(text: str, by: int) -> Padding:
+    return Padding(Text(text), (0, 0, 0, by))
+
+
+def _world_words(report: Report) -> str:
+    size = f" of a job of {report.world.size} ranks" if report.world.size else ""
+    return size + (f" ({report.world.framework})" if report.world.framework else "")
+
+
+def _print_foot(report: Report, console: Console, everything: bool) -> None:
+    verdict = report.verdict
+    console.print()
+    _print_unchecked(report, console)
+    hints = []
+    if verdict is not None and verdict.rule:
+        hints.append(f"phalanx rules explain {verdict.rule}")
+    if not everything:
+        hints.append("--all for everything")
+        hints.append("--format html for a page to share")
+    console.print(Text("more: " + " · ".join(hints), style="dim"))
+
+
+def _print_unchecked(report: Report, console: Console) -> None:
+    for item in report.not_checked[:8]:
+        console.print(Text(f"not checked: {item.what}; needs {item.needs}", style="dim"))
+    if len(report.not_checked) > 8:
+        console.print(
+            Text(f"not checked: and {len(report.not_checked) - 8} more (--format json lists them)", style="dim")
+        )

@@ -1,0 +1,211 @@
+"""Reads every input once and gathers what it holds: events, lines that rules asked for, and a survey of each file."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from phalanx.model import Event, EventKind, Unchecked
+from phalanx.sources.dialects import Dialect, sniff
+from phalanx.sources.filenames import ranks_of_files
+from phalanx.sources.inputs import Input, looks_binary, plain_stream
+from phalanx.sources.people import words_of_person
+from phalanx.sources.progress import position_of
+from phalanx.sources.readers import Reader, load_readers
+from phalanx.sources.records import read_record
+from phalanx.sources.scanner import LiteralSet, Piece, hits, pieces
+from phalanx.sources.secrets import redact
+from phalanx.sources.survey import FileSurvey, survey_sample
+from phalanx.sources.text import clean
+from phalanx.sources.window import Window
+
+_SAMPLE_BUDGET = 4 << 20  # bytes surveyed in all, shared by the files
+_LEAST_SAMPLE, _MOST_SAMPLE = 8 << 10, 256 << 10
+_KEPT = 6  # matches kept of one pattern, rank and file; the rest are counted
+_TRIED = 3000  # lines of one file on which one pattern is tried
+_KEPT_EVENTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A line to look for. `key` is the asker's own; one of `literals` stands in every match."""
+
+    key: Hashable
+    expression: re.Pattern[str]
+    literals: frozenset[str]
+    ignores_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line or an exception's message that a pattern matched."""
+
+    key: Hashable
+    event: Event
+    captures: Mapping[str, str]
+    after_progress: bool = False
+
+
+@dataclass(slots=True)
+class Observations:
+    """Everything that was read."""
+
+    events: list[Event] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list)
+    counts: Counter[tuple[Hashable, int | None]] = field(default_factory=Counter)
+    files: list[FileSurvey] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
+
+
+class Collector:
+    """Compiled once for a set of patterns; reads any number of inputs."""
+
+    def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
+        self._signs = signs
+        numbers: dict[tuple[str, bool], int] = {}
+        self._patterns_at: dict[int, list[Pattern]] = defaultdict(list)
+        self._readers_at: dict[int, list[Reader]] = defaultdict(list)
+        for pattern in patterns:
+            for literal in pattern.literals:
+                number = numbers.setdefault((literal, pattern.ignores_case), len(numbers))
+                self._patterns_at[number].append(pattern)
+        for reader in load_readers():
+            for literal in reader.TRIGGERS:
+                number = numbers.setdefault((literal, False), len(numbers))
+                self._readers_at[number].append(reader)
+        self._literals = LiteralSet(numbers)
+
+    def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
+        """Read all inputs; `progress` is told the number of bytes read as they are read."""
+        found = Observations()
+        ranks = ranks_of_files([one.name for one in inputs])
+        sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
+        for one in inputs:
+            try:
+                with one.open() as raw:
+                    _FileReader(self, found, one, ranks.get(one.name), sample).read(plain_stream(raw), progress)
+            except Exception as error:  # a decompressor may raise anything on a damaged file; the rest is still read
+                if (
+                    not isinstance(error, OSError | EOFError | ValueError)
+                    and "zstd" not in type(error).__module__ + repr(error).lower()
+                ):
+                    raise
+                found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
+        return found
+
+
+class _FileReader:
+    """Reads one file into the observations."""
+
+    def __init__(self, owner: Collector, found: Observations, one: Input, rank: int | None, sample: int) -> None:
+        self._owner, self._found, self._input, self._sample = owner, found, one, sample
+        self._survey = FileSurvey(one.name, rank)
+        self._dialect = Dialect(file_rank=rank)
+        self._kept: Counter[tuple[Hashable, int | None]] = Counter()
+        self._tried: Counter[Hashable] = Counter()
+        self._events = 0
+
+    def read(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
+        tail, tail_line = b"", 1
+        for piece in pieces(stream):
+            if piece.first_line == 1 and self._survey.size == 0 and not self._begin(piece):
+                return
+            self._scan(piece)
+            read = piece.limit if not piece.is_last else len(piece.data)
+            self._survey.size += read
+            if progress is not None:
+                progress(read)
+            # Keep enough for the survey of the tail: the end of this piece, behind what is left of the last.
+            tail, tail_line = _join_tail(tail, tail_line, piece.data[:read], piece.first_line, self._sample)
+        if self._survey.size == 0:
+            self._found.unchecked.append(
+                Unchecked(f"{self._input.name}: empty", "the output of the rank, if it had any")
+            )
+        self._end(tail, tail_line)
+
+    def _begin(self, piece: Piece) -> bool:
+        """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
+        head = piece.data[: self._sample]
+        name = self._input.name
+        record = (
+            read_record(name, piece.data, self._survey.rank) if piece.is_last or len(piece.data) < 1 << 20 else None
+        )
+        if record is not None:
+            self._found.events.extend(record)
+            self._survey.size = len(piece.data)
+            self._found.files.append(self._survey)
+            return False
+        if looks_binary(piece.data[:8192]):
+            needs = "a text log; traces and archives of this kind are not read by this version"
+            self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
+            return False
+        lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
+        self._dialect = sniff(lines, self._survey.rank)
+        if len(piece.data) <= _MOST_SAMPLE * 2:
+            self._survey.prose = words_of_person(piece.data.decode("utf-8", "replace"), name)
+        survey_sample(self._survey, head, 1, self._dialect, self._owner._signs)
+        self._survey.is_complete = len(head) == len(piece.data)
+        return True
+
+    def _end(self, tail: bytes, tail_line: int) -> None:
+        if self._survey.size > self._sample:
+            survey_sample(self._survey, tail, tail_line, self._dialect, self._owner._signs)
+        self._found.files.append(self._survey)
+
+    def _scan(self, piece: Piece) -> None:
+        for hit in hits(piece, self._owner._literals):
+            patterns = [pattern for number in hit.literals for pattern in self._owner._patterns_at.get(number, ())]
+            readers = [reader for number in hit.literals for reader in self._owner._readers_at.get(number, ())]
+            window: Window | None = None
+            for pattern in patterns:
+                if self._tried[pattern.key] >= _TRIED:
+                    continue
+                self._tried[pattern.key] += 1
+                window = window or Window(self._input.name, piece, hit, self._dialect)
+                self._try(pattern, window, window.text, None)
+            for reader in dict.fromkeys(readers):
+                if self._events < _KEPT_EVENTS:
+                    window = window or Window(self._input.name, piece, hit, self._dialect)
+                    for event in reader.read(window):
+                        self._add(event, window)
+
+    def _add(self, event: Event, window: Window) -> None:
+        """Keep an event, and try the patterns on an exception's whole message, which may span lines."""
+        self._events += 1
+        self._found.events.append(event)
+        if event.kind is EventKind.EXCEPTION:
+            message = event.text[:16384]
+            numbers = {number for _, number in self._owner._literals.scan(message.encode("utf-8", "replace"))}
+            for number in numbers:
+                for pattern in self._owner._patterns_at.get(number, ()):
+                    self._try(pattern, window, message, event)
+
+    def _try(self, pattern: Pattern, window: Window, text: str, event: Event | None) -> None:
+        match = pattern.expression.search(text)
+        if match is None:
+            return
+        rank = event.rank if event is not None else window.speaker.rank
+        slot = (pattern.key, rank)
+        self._found.counts[slot] += 1
+        if self._kept[slot] >= _KEPT:
+            return
+        self._kept[slot] += 1
+        after = any(position_of(line) is not None for line in window.preceding(40))
+        captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
+        self._found.matches.append(Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after))
+
+
+def _join_tail(tail: bytes, tail_line: int, data: bytes, first_line: int, wanted: int) -> tuple[bytes, int]:
+    """The last `wanted` bytes or so read until now, from a line start, and the number of their first line."""
+    if len(data) >= wanted:
+        start = data.find(b"\n", len(data) - wanted) + 1
+        return data[start:], first_line + data.count(b"\n", 0, start)
+    joined = tail + data
+    joined_line = tail_line if tail else first_line
+    if len(joined) <= wanted:
+        return joined, joined_line
+    start = joined.find(b"\n", len(joined) - wanted) + 1
+    return joined[start:], joined_line + joined.count(b"\n", 0, start)

@@ -1,0 +1,127 @@
+"""Tells which rank wrote a line, by the prefixes that launchers and libraries put before it.
+
+[rank3]: Traceback …                      PyTorch's exception hook
+[default3]:step 10                        torchrun --tee
+[1,3]<stderr>:Traceback …                 mpirun --tag-output, horovodrun
+3: loading …                              srun --label (only where most lines have it)
+(RayTrainWorker pid=812, ip=10.0.0.5) …   Ray
+[pod/job-worker-3/pytorch] …              kubectl logs --prefix
+worker-3  | …                             docker compose
+node0:812:901 [3] NCCL INFO …             NCCL: process 812 drives device 3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who wrote a line. `key` tells speakers apart even where the rank is not known."""
+
+    rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    name: str
+    pattern: re.Pattern[str]
+    is_weak: bool = False  # too general to be believed on a single line
+
+
+_TIME = r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+_FORMS = (
+    _Form("torch", re.compile(r"\[rank(?P<rank>\d+)\]:?\s?", re.I)),
+    _Form("mpi", re.compile(r"\[(?:[^\]\s]*?[@,])?(?P<rank>\d+)\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
+    _Form("ray", re.compile(r"\((?P<key>[\w.:<>]+ pid=(?P<pid>\d+)(?:, ip=(?P<host>[\d.a-f:]+))?)\)\s?")),
+    _Form("kubectl", re.compile(r"\[pod/(?P<host>[\w.-]*?(?:(?P<role>master|worker|chief|ps|launcher|node)-)?(?P<index>\d+)(?:-\w{5})?)/[\w.-]+\]\s?")),
+    _Form("compose", re.compile(r"(?P<host>[\w.-]*?(?:worker|rank|node|trainer|master|chief|ps)[-_]?(?P<index>\d+)(?:[-_]\d+)?)\s*\|\s?"), is_weak=True),
+    _Form("tee", re.compile(r"\[(?:default|trainer|worker|local_rank_?)(?P<rank>\d+)\]:?\s?")),
+    _Form("srun", re.compile(r"\s{0,5}(?P<rank>\d{1,5}): ?"), is_weak=True),
+    _Form("bracket", re.compile(r"\[(?P<rank>\d{1,4})\]:?\s"), is_weak=True),
+    _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
+)  # fmt: skip
+_LEADING_TIME = re.compile(_TIME)
+# Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
+_INSIDE = re.compile(
+    r"[\[(<]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
+    r"|^\s*(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
+    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s",
+    re.I,
+)
+_INSIDE_SCOPE = 160
+_NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
+_STRONG = tuple(form for form in _FORMS if not form.is_weak)
+_WEAK = tuple(form for form in _FORMS if form.is_weak)
+_ENOUGH = 0.6
+
+
+@dataclass(slots=True)
+class Dialect:
+    """How one file marks its ranks. Learns which process is which rank as lines tell."""
+
+    forms: tuple[_Form, ...] = _STRONG
+    file_rank: int | None = None
+    has_master: bool = False
+    ranks_by_pid: dict[int, int] = field(default_factory=dict)
+
+    def read(self, line: str) -> tuple[Speaker, str]:
+        """The speaker of a line and the line without the prefix."""
+        rank, host, pid, key, rest = self.file_rank, None, None, "", line
+        for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
+            stamp = _LEADING_TIME.match(rest)
+            body = rest[stamp.end() :] if stamp else rest
+            found = next((match for form in self.forms if (match := form.pattern.match(body))), None)
+            if found is None:
+                break
+            groups = found.groupdict()
+            number = groups.get("rank") or groups.get("index")
+            if number is not None:
+                shift = self.has_master and groups.get("role") == "worker"  # master-0 is rank 0, worker-0 rank 1
+                rank = int(number) + shift
+            host = groups.get("host") or host
+            pid = int(groups["pid"]) if groups.get("pid") else pid
+            key = found[0].strip()
+            rest = body[found.end() :]
+        nccl = _NCCL.match(rest)
+        if nccl:
+            host, pid = host or nccl["host"], int(nccl["pid"])
+            key = key or f"{nccl['host']}:{nccl['pid']}"
+            if rank is None:
+                rank = self.ranks_by_pid.get(pid, int(nccl["device"]))
+        else:
+            inside = _INSIDE.search(rest[:_INSIDE_SCOPE])
+            if inside and (rank is None or inside["a"]):
+                named = int(next(value for value in inside.groups() if value is not None))
+                rank = named if rank is None or self.file_rank is None else rank
+                key = key or f"rank{named}"
+        if rank is None and pid is not None:
+            rank = self.ranks_by_pid.get(pid)
+        return Speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
+
+
+def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
+    """Decide from a sample which weak prefixes this file really uses."""
+    sample = [line for line in lines if line.strip()]
+    forms = list(_STRONG)
+    for form in _WEAK:
+        matches = [match for line in sample if (match := form.pattern.match(_after_time(line)))]
+        if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
+            continue
+        values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}
+        if form.name == "srun" and len(values) > max(2, len(matches) // 2):
+            continue  # numbered lines (an editor's, a listing's), not labels
+        forms.append(form)
+        break
+    has_master = any(re.search(r"\[pod/[\w.-]*?(?:master|chief)-\d", line) for line in sample)
+    return Dialect(tuple(forms), file_rank, has_master)
+
+
+def _after_time(line: str) -> str:
+    stamp = _LEADING_TIME.match(line)
+    return line[stamp.end() :] if stamp else line

@@ -1,0 +1,161 @@
+"""Finds what the user handed over and opens it: files, folders, standard input, compressed or not.
+
+What cannot be read is not an error: it is listed as not checked, with what it needs.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+import zstandard
+
+from phalanx.model import Unchecked
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_SKIPPED_FOLDERS = frozenset({".git", "__pycache__", ".venv", "node_modules", ".mypy_cache", "site-packages"})
+_CODE = frozenset({".py", ".pyc", ".so", ".ipynb", ".cu", ".cpp", ".cc", ".h", ".hpp", ".c"})
+_MODEL_FILES = frozenset(
+    {".pt", ".pth", ".ckpt", ".safetensors", ".h5", ".keras", ".npz", ".npy", ".parquet", ".arrow"}
+)
+_MOST_FILES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing to read: a name to show, the path parts that may tell its rank, and how to open it."""
+
+    name: str
+    open: Callable[[], BinaryIO]
+    named: bool = field(default=False)  # the user named this file itself, so it is read whatever its ending
+
+
+def from_text(name: str, text: str | bytes) -> Input:
+    """An input held in memory, as the rules' own test cases are."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return Input(name, lambda: io.BytesIO(data), named=True)
+
+
+def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
+    """Everything readable below the given paths, in a stable order. Raises FileNotFoundError for a wrong path."""
+    found: list[Input] = []
+    unchecked: list[Unchecked] = []
+    for given in paths:
+        if given == "-":
+            found.append(Input("<stdin>", lambda: sys.stdin.buffer, named=True))
+            continue
+        path = Path(given)
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{given}: no such file or folder; give a log file, a folder of logs, or - for standard input"
+            )
+        if path.is_dir():
+            found.extend(_walk(path, unchecked))
+        elif (one := _regular(path, path.name, unchecked, named=True)) is not None:
+            found.append(one)
+    return found, unchecked
+
+
+def _walk(top: Path, unchecked: list[Unchecked]) -> Iterator[Input]:
+    """Regular files below a folder; links to folders are not followed, so a loop of links cannot trap us."""
+    count = 0
+
+    def refuse(error: OSError) -> None:
+        unchecked.append(Unchecked(f"folder {error.filename}: {error.strerror}", "permission to read it"))
+
+    for folder, folders, files in os.walk(top, onerror=refuse):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        for name in sorted(files):
+            path = Path(folder, name)
+            suffix = path.suffix.lower()
+            if suffix in _CODE:
+                continue
+            if suffix in _MODEL_FILES:
+                continue
+            count += 1
+            if count > _MOST_FILES:
+                unchecked.append(Unchecked(f"more than {_MOST_FILES} files below {top}", "a narrower folder"))
+                return
+            if (one := _regular(path, str(path.relative_to(top)), unchecked)) is not None:
+                yield one
+
+
+def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = False) -> Input | None:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            if named:
+                return Input(name, lambda: path.open("rb"), named=True)
+            unchecked.append(Unchecked(f"{name}: not a regular file", "a plain copy of it"))
+            return None
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        unchecked.append(Unchecked(f"{name}: {error.strerror}", "a readable copy of it"))
+        return None
+    return Input(name, lambda: path.open("rb"), named=named)
+
+
+class _Utf8From(io.RawIOBase):
+    """Presents a UTF-16 or UTF-32 stream as UTF-8."""
+
+    def __init__(self, raw: BinaryIO, encoding: str) -> None:
+        self._raw = raw
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._ready:
+            data = self._raw.read(1 << 16)
+            self._ready = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+            if not data and not self._ready:
+                return 0
+        taken = self._ready[: len(view)]
+        view[: len(taken)] = taken
+        self._ready = self._ready[len(taken) :]
+        return len(taken)
+
+
+_BOMS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], object]], ...] = (
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    (b"\x28\xb5\x2f\xfd", lambda raw: zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+)
+
+
+def plain_stream(raw: BinaryIO) -> BinaryIO:
+    """The stream decompressed and in UTF-8, told by its first bytes and not by its name."""
+    stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
+    head = stream.peek(8)[:8]
+    for magic, opener in _MAGIC:
+        if head.startswith(magic):
+            return plain_stream(io.BufferedReader(cast(io.RawIOBase, opener(stream)), 1 << 16))
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return io.BufferedReader(_Utf8From(stream, encoding))
+    if len(head) >= 4 and head[1::2].count(0) == len(head[1::2]) and 0 not in head[0::2]:
+        return io.BufferedReader(_Utf8From(stream, "utf-16-le"))  # Windows' `>` without a mark
+    return stream
+
+
+def looks_binary(head: bytes) -> bool:
+    """NUL bytes do not occur in logs, unless a sparse or truncated file left a stretch of them."""
+    return b"\x00" in head and (head.count(0) > len(head) // 100 or b"\n" not in head) and head.strip(b"\x00") != b""

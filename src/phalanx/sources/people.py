@@ -1,0 +1,58 @@
+"""Takes the person's own words out of a bug report or question, and tells such a text from a log."""
+
+from __future__ import annotations
+
+import re
+
+from phalanx.sources.text import fold
+
+_PERSONAL = re.compile(r"\b(?:I|I'm|I've|Im|my|we|our|me|us|you|your|please|thanks|anyone|help)\b")
+_TEMPLATE = re.compile(
+    r"^\W*(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
+    r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b",
+    re.I,
+)
+_WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
+_LONGEST_REPORT = 512 << 10
+
+
+def words_of_person(text: str, name: str = "") -> str | None:
+    """The prose of a report, white space folded; None if the text is a program's output.
+
+    A document by its name is a report. Otherwise it must speak of "I" and "we", follow an issue form, or consist
+    of whole sentences in good part.
+    """
+    if len(text) > _LONGEST_REPORT:
+        return None
+    prose: list[str] = []
+    in_fence, personal, sentences, whole, template = False, 0, 0, 0, 0
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if _FENCE.match(line):
+            in_fence = not in_fence
+            continue
+        if in_fence or _MACHINE.match(line):
+            continue
+        if _TEMPLATE.match(line):
+            template += 1
+        words = line.split()
+        plain = sum(1 for word in words if _WORD.match(word))
+        is_sentence = len(words) >= 4 and plain >= 0.6 * len(words)
+        is_title = line.startswith("#") or (len(prose) == 0 and len(words) >= 2)
+        if is_sentence:
+            sentences += 1
+            personal += bool(_PERSONAL.search(line))
+            whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
+        if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
+            prose.append(line)
+    fences = sum(1 for line in lines if _FENCE.match(line))
+    is_report = (
+        name.lower().endswith((".md", ".html", ".rst"))
+        or personal >= 2
+        or template >= 2
+        or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
+        or (whole >= 1 and whole >= 0.3 * len(lines))
+    )
+    return fold(" ".join(prose)) if is_report else None

@@ -1,0 +1,115 @@
+"""Who ended, and how: the words of torchrun, torch.distributed.launch, mpirun, horovodrun, srun and DataLoader.
+
+  rank      : 2 (local_rank: 2)
+  exitcode  : -9 (pid: 4242)
+mpirun noticed that process rank 2 with PID 4242 on node node0 exited on signal 9 (Killed).
+srun: error: node0: task 2: Killed
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+
+from phalanx.model import Event, EventKind
+from phalanx.sources.window import Window
+
+TRIGGERS = (
+    "(local_rank: ",
+    "failed (exitcode: ",
+    "returned non-zero exit status",
+    "noticed that process rank",
+    "Process name: ",
+    "exited on signal",
+    "exit with status code",
+    "srun: error: ",
+    "SignalException: Process",
+    "ProcessExitedException: process ",
+    "-- Process ",
+)
+
+_TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_TORCHRUN_CODE = re.compile(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
+_ONE_LINE: tuple[re.Pattern[str], ...] = (
+    re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
+    re.compile(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
+    re.compile(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
+    re.compile(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
+    re.compile(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
+    re.compile(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
+)  # fmt: skip
+_SRUN = re.compile(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
+_SRUN_HOW = (
+    (re.compile(r"Exited with exit code (\d+)"), None),
+    (re.compile(r"Segmentation fault"), signal.SIGSEGV),
+    (re.compile(r"Killed"), signal.SIGKILL),
+    (re.compile(r"Terminated"), signal.SIGTERM),
+    (re.compile(r"Aborted"), signal.SIGABRT),
+    (re.compile(r"Bus error"), signal.SIGBUS),
+    (re.compile(r"Out Of Memory"), signal.SIGKILL),
+)
+_MPI_NAME = re.compile(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+))")
+_MPI_CODE = re.compile(r"Exit code:\s*(?P<code>-?\d+)")
+
+
+def read(window: Window) -> Iterator[Event]:
+    """An exit event for the rank that the line, or the record it opens, names."""
+    text = window.text
+    if match := _TORCHRUN_RANK.match(text):
+        for _, following in window.following(4):
+            if code := _TORCHRUN_CODE.match(following):
+                pid = int(code["pid"]) if code["pid"] else None
+                yield _exit(
+                    window,
+                    int(match["rank"]),
+                    int(code["code"]),
+                    f"rank {match['rank']} exited with {code['code']}",
+                    pid,
+                )
+                return
+        return
+    for pattern in _ONE_LINE:
+        if match := pattern.search(text):
+            groups = match.groupdict()
+            code_of = int(groups["code"]) if groups.get("code") else -_signal_number(groups)
+            pid = int(groups["pid"]) if groups.get("pid") else None
+            yield _exit(window, int(match["rank"]), code_of, text.strip(), pid)
+            return
+    if match := _SRUN.search(text):
+        for pattern, number in _SRUN_HOW:
+            if how := pattern.search(match["how"]):
+                for task in _tasks(match["tasks"]):
+                    yield _exit(window, task, int(how[1]) if number is None else -number, text.strip(), None)
+                return
+    if match := _MPI_NAME.search(text):
+        rank = next(int(value) for value in match.groups() if value is not None)
+        for _, following in window.following(4):
+            if code := _MPI_CODE.search(following):
+                yield _exit(window, rank, int(code["code"]), f"process {rank} exited with {code['code']}", None)
+                return
+
+
+def _signal_number(groups: dict[str, str | None]) -> int:
+    if groups.get("signal"):
+        return int(groups["signal"] or 0)
+    name = groups.get("name") or ""
+    return int(getattr(signal, name, 0))
+
+
+def _tasks(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            yield from range(int(first), min(int(last or first), int(first) + 4096) + 1)
+
+
+def _exit(window: Window, rank: int, code: int, text: str, pid: int | None) -> Event:
+    if pid is not None:
+        window.dialect.ranks_by_pid[pid] = rank
+    return window.event(EventKind.EXIT, "exit", text=text, rank=rank, data={"code": normal_code(code), "pid": pid})
+
+
+def normal_code(code: int) -> int:
+    """One form for death by a signal: 137 (a shell's) and -9 (Python's) are both -9."""
+    return 128 - code if 128 < code <= 128 + 64 else code

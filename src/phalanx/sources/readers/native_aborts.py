@@ -1,0 +1,39 @@
+"""Deaths in native code: uncaught C++ exceptions, fatal Python errors, glibc's complaints.
+
+terminate called after throwing an instance of 'c10::Error'
+  what():  CUDA error: device-side assert triggered
+Fatal Python error: Segmentation fault
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.window import Window
+
+TRIGGERS = ("terminate called after throwing", "Fatal Python error:", "terminating due to uncaught exception")
+
+_THROWN = re.compile(r"instance of '(?P<type>[^']+)'|uncaught exception of type (?P<other>[\w:]+)")
+_STACK_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
+
+
+def read(window: Window) -> Iterator[Event]:
+    """An exception event with the native message, and the Python frames if they are printed."""
+    following = list(window.following(60))
+    if (thrown := _THROWN.search(window.text)) is not None:
+        kind = thrown["type"] or thrown["other"]
+        what = next((text.split("what():", 1)[1].strip() for _, text in following[:3] if "what():" in text), "")
+        yield window.event(EventKind.EXCEPTION, "native", text=f"{kind}: {what}".strip(": "), data={"type": kind})
+    elif "Fatal Python error:" in window.text:
+        message = window.text.split("Fatal Python error:", 1)[1].strip()
+        frames = [
+            Frame(match["file"], int(match["line"]), match["function"])
+            for _, text in following
+            if (match := _STACK_FRAME.match(text))
+        ]
+        frames.reverse()  # printed most recent first
+        yield window.event(
+            EventKind.EXCEPTION, "native", text=f"Fatal Python error: {message}", frames=tuple(frames), data={"type": "Fatal Python error"}
+        )  # fmt: skip

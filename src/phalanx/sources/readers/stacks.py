@@ -1,0 +1,37 @@
+"""Stacks of living ranks: faulthandler's dumps and py-spy's.
+
+Current thread 0x00007f5c2b7fe740 (most recent call first):
+  File "/home/user/train.py", line 88 in train
+Process 4242: python train.py
+Thread 4242 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:2501)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.window import Window
+
+TRIGGERS = ("(most recent call first):", '"MainThread"')
+
+_FAULTHANDLER = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
+_PY_SPY = re.compile(r"^\s+(?P<function>\S.*?) \((?P<file>[^():]+):(?P<line>\d+)\)$")
+_THREAD = re.compile(r"^\s*(?:Current thread|Thread) ")
+
+
+def read(window: Window) -> Iterator[Event]:
+    """One event for the thread whose stack begins here; native C++ backtraces are left to the message they belong to."""
+    if not _THREAD.match(window.text):
+        return
+    frames = []
+    for _, text in window.following(120):
+        match = _FAULTHANDLER.match(text) or _PY_SPY.match(text)
+        if match is None:
+            break
+        frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+    if frames:
+        frames.reverse()
+        yield window.event(EventKind.STACK, "stack", text=f"in {frames[-1].function}", frames=tuple(frames))

@@ -1,0 +1,114 @@
+"""Python tracebacks: chained, grouped, from worker processes, and interrupted ones (which are stacks).
+
+Traceback (most recent call last):
+  File "/home/user/train.py", line 88, in <module>
+    loss.backward()
+RuntimeError: Connection closed by peer [10.0.0.5]:4242
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.window import Window
+
+TRIGGERS = ("Traceback (most recent call last)",)
+
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
+_MARGIN = re.compile(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
+_CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_NEXT_RECORD = re.compile(
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?[IWEF]\d{4} |\d\d:\d\d:\d\d|Traceback|Original Traceback|Process \S+:$|srun: |slurmstepd: |"
+    r"={6,}|-{6,}|\*{6,}|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[:\s]|Exception in thread|Exception ignored|\S+:\d+:\d+ \[\d+\] |"
+    r"[Ee]poch\b|[Ss]tep\b|```|\[rank|\(\w+ pid=)"
+)
+_INTERRUPTIONS = (
+    "KeyboardInterrupt",
+    "SignalException",
+    "torch.distributed.elastic.multiprocessing.api.SignalException",
+)
+_SPAWNED = re.compile(r"^-- Process (\d+) terminated with the following error")
+_LONGEST_MESSAGE = 40
+
+
+def read(window: Window) -> Iterator[Event]:
+    """One event for the traceback that begins here."""
+    parsed = _parse(list(window.following()))
+    if parsed is None:
+        return
+    frames, kind_of, message, line = parsed
+    before = window.preceding(2)
+    spawned = next((match for text in before if (match := _SPAWNED.match(text))), None)
+    final = f"{kind_of}: {message}" if message else kind_of
+    is_stack = kind_of.endswith(_INTERRUPTIONS)
+    yield window.event(
+        EventKind.STACK if is_stack else EventKind.EXCEPTION,
+        "traceback",
+        text=final,
+        line=line,
+        rank=int(spawned[1]) if spawned else None,
+        frames=frames,
+        data={"type": kind_of, "starts": window.number, "is_nested": window.text.lstrip().startswith("Original")},
+    )
+
+
+def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, int] | None:
+    """Frames, exception type, whole message, and the line at which the exception is named."""
+    frames: list[Frame] = []
+    index, in_group = 0, False
+    while index < len(lines):
+        number, text = lines[index]
+        if _MARGIN.match(text) and "|" in text:
+            in_group = True
+        body = _MARGIN.sub("", text) if in_group else text
+        index += 1
+        if match := _FRAME.match(body):
+            source = ""
+            if index < len(lines):
+                following = _MARGIN.sub("", lines[index][1]) if in_group else lines[index][1]
+                if following.strip() and not _FRAME.match(following) and following[:1] in " \t":
+                    source = following.strip()
+                    index += 1
+            frames.append(Frame(match["file"], int(match["line"]), match["function"] or "<module>", source))
+            continue
+        if not body.strip() or body[:1] in " \t":  # carets, repeated-line notes, source of several lines
+            continue
+        final = _FINAL.match(body)
+        if final is None or (not frames and not _looks_like_exception(final["type"])):
+            if not frames:
+                return None
+            continue
+        message, _ = _message(lines, index, final["message"] or "", in_group)
+        return tuple(frames), final["type"], message, number
+    if frames:  # cut off in the middle: still tells where it was
+        return tuple(frames), "(truncated traceback)", "", lines[-1][0]
+    return None
+
+
+def _looks_like_exception(name: str) -> bool:
+    return name.endswith(("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group"))
+
+
+def _message(lines: list[tuple[int, str]], index: int, first: str, in_group: bool) -> tuple[str, int]:
+    """The rest of a message of several lines, up to what is plainly another record."""
+    parts, blank = [first.strip()], False
+    for _, text in lines[index : index + _LONGEST_MESSAGE]:
+        body = _MARGIN.sub("", text) if in_group else text
+        if _NEXT_RECORD.match(body) or _CHAIN.match(body) or _FRAME.match(body):
+            break
+        if not body.strip():
+            if blank:
+                break
+            blank = True
+            continue
+        if (
+            blank
+            and not body[:1].isspace()
+            and not body.lstrip().startswith(("frame #", "Parameter", "Exception raised"))
+        ):
+            break
+        parts.append(body.strip())
+    return " ".join(part for part in parts if part), index

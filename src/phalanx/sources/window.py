@@ -1,0 +1,106 @@
+"""What a reader sees: the line that triggered it, who wrote it, and the same writer's lines around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.dialects import Dialect, Speaker
+from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
+from phalanx.sources.secrets import redact
+from phalanx.sources.text import LONGEST_LINE, clean
+
+_CONTEXT_LINES = 4
+
+
+@dataclass(slots=True)
+class Window:
+    """A hit in its surroundings. Lines of other speakers are left out where the file marks its speakers."""
+
+    file: str
+    piece: Piece
+    hit: Hit
+    dialect: Dialect
+    speaker: Speaker = field(init=False)
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.speaker, self.text = self.dialect.read(clean(self.piece.data[self.hit.start : self.hit.stop]))
+
+    @property
+    def number(self) -> int:
+        """The number of the line that was hit."""
+        return self.hit.number
+
+    def following(self, most: int = 400) -> Iterator[tuple[int, str]]:
+        """The same speaker's next lines, with their numbers."""
+        data, position, number = self.piece.data, self.hit.stop, self.hit.number
+        floor = min(len(data), self.hit.start + LOOK_AHEAD)
+        taken = 0
+        while position < floor and taken < most:
+            start = position + 1
+            if data[position : position + 1] == b"\n":
+                number += 1
+            stop = data.find(b"\n", start, floor)
+            position = stop if stop >= 0 else floor
+            if start >= len(data):
+                return
+            speaker, text = self.dialect.read(clean(data[start : min(position, start + LONGEST_LINE)]))
+            if speaker.key == self.speaker.key or (not speaker.key and not text.strip()):
+                taken += 1
+                yield number, text
+
+    def preceding(self, most: int = 8) -> list[str]:
+        """The lines just before, nearest first, of whichever speaker."""
+        data, stop = self.piece.data, self.hit.start - 1
+        lines: list[str] = []
+        while stop > 0 and len(lines) < most:
+            start = data.rfind(b"\n", max(0, stop - LONGEST_LINE), stop) + 1
+            lines.append(self.dialect.read(clean(data[start:stop]))[1])
+            stop = start - 1
+        return lines
+
+    def context(self) -> tuple[tuple[int, str], ...]:
+        """The raw lines around the hit, to be shown to a person."""
+        data = self.piece.data
+        start, before = self.hit.start, 0
+        while before < _CONTEXT_LINES and start > 0:
+            start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), start - 1) + 1 if start > 1 else 0
+            before += 1
+        stop, after = self.hit.stop, 0
+        while after < _CONTEXT_LINES and stop < len(data):
+            found = data.find(b"\n", stop + 1, stop + LONGEST_LINE)
+            if found < 0:
+                stop = min(len(data), stop + LONGEST_LINE)
+                break
+            stop, after = found, after + 1
+        first = self.hit.number - data.count(b"\n", start, self.hit.start)
+        return tuple(
+            (first + index, redact(clean(raw[:400]))) for index, raw in enumerate(data[start:stop].split(b"\n"))
+        )
+
+    def event(
+        self,
+        kind: EventKind,
+        source: str,
+        *,
+        text: str | None = None,
+        line: int | None = None,
+        rank: int | None = None,
+        frames: tuple[Frame, ...] = (),
+        data: dict[str, object] | None = None,
+    ) -> Event:
+        """An event at this window's place; `rank` overrules the speaker's, for lines that name another rank."""
+        return Event(
+            kind=kind,
+            text=redact(self.text if text is None else text),
+            file=self.file,
+            line=self.number if line is None else line,
+            rank=self.speaker.rank if rank is None else rank,
+            host=self.speaker.host,
+            source=source,
+            frames=frames,
+            data=data or {},
+            context=self.context(),
+        )

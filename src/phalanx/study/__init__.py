@@ -1,0 +1,1 @@
+"""The empirical study behind Phalanx: its labels folded into ids, its figures computed."""

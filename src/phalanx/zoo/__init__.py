@@ -1,0 +1,1 @@
+"""The fault zoo: real, runnable faults, read from their folders, run and recorded."""
