@@ -31,21 +31,54 @@ def assign_blame(claims: list[Claim], history: History) -> None:
 def _culprits(claim: Claim, history: History) -> frozenset[int]:
     everyone = history.world.all_ranks
     printers = claim.printers
-    if claim.from_prose or claim.blame is Blame.NOBODY:
+    if claim.from_prose or len(everyone) < 2:
         return frozenset()
     if claim.blame is Blame.NAMED:
-        return _named(claim) & everyone if everyone else _named(claim)
+        return _named(claim) & everyone
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history)
-    if not printers or len(everyone) < 2:
+    if claim.blame is Blame.NOBODY:
+        return _gone(printers, history) if claim.is_communication else frozenset()
+    if not printers or _is_partly_unknown(claim, history):
         return frozenset()
-    unknown = any(proof.event.rank is None for proof in claim.roots)
-    if unknown or printers >= everyone:
+    if claim.blame is Blame.ODD:
+        return _fewer(printers, everyone - printers)
+    if printers >= everyone:
         return frozenset()
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     return printers
+
+
+def _is_partly_unknown(claim: Claim, history: History) -> bool:
+    """Some of the evidence has no rank, and it is not the launcher's own words in a file that marks its ranks."""
+    if any(proof.event.kind is EventKind.EXIT for proof in claim.roots):
+        return False
+    for proof in claim.roots:
+        file = history.file_of(proof.event)
+        if proof.event.rank is None and (file is None or not any(rank is not None for rank in file.ranks)):
+            return True
+    return False
+
+
+def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
+    if len(one) == len(other):
+        return frozenset()  # a tie: either may be right
+    return min(one, other, key=len)
+
+
+def _gone(printers: frozenset[int], history: History) -> frozenset[int]:
+    """Ranks that died, left with success or never left a trace, while others could not reach a rank."""
+    everyone = history.world.all_ranks
+    died = {event.rank for event in history.own_deaths if event.data["code"] not in (0, 1) and event.rank is not None}
+    left = {rank for rank, code in history.exit_codes.items() if code == 0}
+    absent = everyone - history.world.seen
+    for suspects in (died, left, absent):
+        found = frozenset(suspects) - printers
+        if found and _is_minority(found, everyone):
+            return found
+    return frozenset()
 
 
 def _named(claim: Claim) -> frozenset[int]:
@@ -70,6 +103,12 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     died = frozenset(event.rank for event in history.own_deaths if event.rank is not None) - waiting
     if died and _is_minority(died, everyone):
         return died
+    gone = _gone(waiting, history)
+    if gone:
+        return gone
+    elsewhere = _at_another_line(waiting, history)
+    if elsewhere:
+        return elsewhere
     behind = _behind_in_sequence(history)
     if behind and _is_minority(behind, everyone):
         return behind
@@ -93,6 +132,22 @@ def _named_in_stalls(history: History) -> frozenset[int]:
     counts = Counter(rank for event in reports for rank in event.data["missing"])
     most = max(counts.values())
     return frozenset(rank for rank, count in counts.items() if count == most)
+
+
+def _at_another_line(waiting: frozenset[int], history: History) -> frozenset[int]:
+    """Ranks that waited at another line of the user's code than most did: they took another path."""
+    place: dict[int, tuple[str, int]] = {}
+    for event in history.seen.events:
+        if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank in waiting and event.user_frame:
+            frame = event.user_frame
+            place[event.rank] = (frame.file, frame.line)
+    counts = Counter(place.values())
+    if len(counts) < 2:
+        return frozenset()
+    (common, most), (_, second) = counts.most_common(2)
+    if most == second:
+        return frozenset()  # a tie: nobody can say which path is the right one
+    return frozenset(rank for rank, at in place.items() if at != common)
 
 
 def _behind_in_sequence(history: History) -> frozenset[int]:

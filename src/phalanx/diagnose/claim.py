@@ -53,9 +53,14 @@ class Claim:
         return frozenset(proof.event.rank for proof in self.roots if proof.event.rank is not None)
 
     @property
-    def accuses_itself(self) -> bool:
-        """The evidence comes from the rank it accuses, not from those that wait for it."""
-        return self.blame in (Blame.PRINTER, Blame.NOBODY)
+    def is_about_others(self) -> bool:
+        """The evidence comes from ranks that wait for or lost another one, not from the accused."""
+        return self.depth is Claims.VICTIM or self.blame in (Blame.SILENT, Blame.NAMED)
+
+    @property
+    def is_communication(self) -> bool:
+        """Ranks failed to meet: somebody else may have caused what they say."""
+        return self.symptom.endswith(("communication-error", "hang-timeout", ".hang"))
 
     @property
     def captures(self) -> dict[str, str]:

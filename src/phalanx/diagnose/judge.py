@@ -11,7 +11,7 @@ from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.template import fill, name_ranks
 from phalanx.diagnose.unknown import unexplained
-from phalanx.knowledge.rule import Claims
+from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Evidence, Finding, Role, Stage
 
 _MOST_EVIDENCE = 12
@@ -50,7 +50,7 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
     return (
         claim.fatal,
         claim.depth.depth,
-        claim.accuses_itself,
+        not claim.is_about_others and not (claim.is_communication and claim.blame is Blame.NOBODY),
         minority and claim.depth is not Claims.VICTIM,
         claim.priority >= 30,
         not claim.from_prose,
@@ -87,7 +87,7 @@ def _finding(claim: Claim, history: History) -> Finding:
     values |= {
         "ranks": name_ranks(claim.printers),
         "culprits": name_ranks(claim.culprits),
-        "victims": name_ranks(claim.printers - claim.culprits if not claim.accuses_itself else claim.victims),
+        "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
         "where": _where(claim),
     }
     distributed, why = is_distributed(claim, history)

@@ -47,5 +47,5 @@ def _same_everywhere(claim: Claim, history: History) -> bool:
 
 def _fingerprint(event: Event) -> tuple[str, str, int]:
     frame = event.user_frame
-    text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?", "#", event.text)[:200]
+    text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?", "#", str(event.data.get("headline", event.text)))[:200]
     return (text, frame.file if frame else "", frame.line if frame else 0)

@@ -12,6 +12,7 @@ from phalanx.diagnose.blame import missing_ranks
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.world import CONNECTED
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role, Stage
 
@@ -22,16 +23,14 @@ _WAITS = re.compile(
 _LAUNCHER = re.compile(
     r"torch/distributed/(?:run|launcher|elastic)|horovod/runner|torch/multiprocessing/spawn|subprocess\.py|accelerate/commands"
 )
-_SYMPTOMS = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}
+_SYMPTOMS: dict[Stage | None, str] = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}
 
 
 def find_silent_hang(history: History) -> list[Claim]:
     """At most one claim, and only if the job was ended from outside and did not end well."""
-    if (
-        not history.was_interrupted
-        or history.is_clean
-        or all(rank.finished for rank in history.world.ranks if history.world.ranks)
-    ):
+    ranks = history.world.ranks
+    ended_well = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
+    if not history.was_interrupted or history.is_clean or ended_well:
         return []
     stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
     waiting = [event for event in stacks if _is_waiting(event)]
@@ -46,7 +45,7 @@ def find_silent_hang(history: History) -> list[Claim]:
         proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
     claim = Claim(
         rule=None,
-        symptom=_SYMPTOMS.get(stage, "perf.hang") if stage else ("perf.hang" if progressed else "comm.hang-timeout"),
+        symptom=_symptom(stage, history),
         cause="stopped-from-outside-while-waiting",
         title="The job stood still until it was ended from outside",
         summary=_summary(waiting, elsewhere),
@@ -65,6 +64,12 @@ def find_silent_hang(history: History) -> list[Claim]:
     else:
         claim.culprits = missing_ranks(standing, history) if standing else frozenset()
     return [claim]
+
+
+def _symptom(stage: Stage | None, history: History) -> str:
+    """Where nothing tells the stage, ranks that had found one another were past the set-up."""
+    connected = any(file.signs[CONNECTED] for file in history.seen.files)
+    return _SYMPTOMS.get(stage, "perf.hang") if stage is not None or connected else "comm.hang-timeout"
 
 
 def _is_launcher(event: Event) -> bool:

@@ -17,7 +17,7 @@ _WORDS: tuple[tuple[re.Pattern[str], dict[Stage | None, str]], ...] = (
     (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}),
     (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}),
     (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}),
-    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|store)\b", re.I),
+    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I),
      {None: "fail.communication-error", Stage.COMM: "comm.setup-failure", Stage.PREP: "prep.communication-error"}),
     (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}),
     (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), {None: "fail.device-error", Stage.PREP: "prep.device-error"}),
@@ -85,7 +85,7 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
 
 def _alike(event: Event) -> str:
     """Exceptions that differ in numbers and addresses only are the same."""
-    return re.sub(r"0x[0-9a-f]+|\d+", "#", event.text)[:160]
+    return re.sub(r"0x[0-9a-f]+|\d+", "#", str(event.data.get("headline", event.text)))[:160]
 
 
 def _from_exceptions(events: list[Event], history: History) -> Claim:
@@ -93,14 +93,17 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
     stage = stage_of(event, history.file_of(event), False)
     frame = event.user_frame
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+    symptom = likeliest_symptom(event, stage)
+    # A lost connection in the middle of the work is what the peers of a broken rank see.
+    is_victim = symptom in ("fail.communication-error", "prep.communication-error") and len(history.world.all_ranks) > 1
     place = f" at {_quoted(frame.file.rsplit('/', 1)[-1])}:{frame.line} in {_quoted(frame.function)}" if frame else ""
     return Claim(
         rule=None,
-        symptom=likeliest_symptom(event, stage),
+        symptom=symptom,
         cause=f"unrecognised-{'build-error' if event.source == 'build' else 'exception'}",
         title=f"{kind or 'An error'} that no rule knows",
         summary=f"{{ranks|A process}} stopped with {_quoted(event.text)}{place}.",
-        depth=Claims.SYMPTOM,
+        depth=Claims.VICTIM if is_victim else Claims.SYMPTOM,
         blame=Blame.PRINTER if event.source != "build" else Blame.NOBODY,
         fatal=True,
         priority=40,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 
 from phalanx.frameworks import load_frameworks, recognise
@@ -10,7 +11,13 @@ from phalanx.model import EventKind, Host, Rank, World
 from phalanx.sources import Observations
 from phalanx.sources.survey import RankSurvey
 
-SIGNS = {name: framework.SIGNS for name, framework in load_frameworks().items()} | LAUNCHERS
+# What shows that the ranks had found one another, whatever happened then.
+CONNECTED = "connected"
+_CONNECTED = re.compile(
+    r"\b[Rr]ank:? ?\d+ ?(?:of|/) ?\d+|replicas in sync|Init COMPLETE|[Ii]nitialized process group|\bworld[ _]size ?[:=]? ?\d"
+    r"|Coordination agent has successfully connected|All distributed processes registered|process group (?:is )?(?:initialized|ready)"
+)
+SIGNS = {name: framework.SIGNS for name, framework in load_frameworks().items()} | LAUNCHERS | {CONNECTED: _CONNECTED}
 _SANE_WORLD = 200_000
 
 

@@ -29,6 +29,7 @@ class Blame(StrEnum):
     PRINTER = "printer"  # the ranks that print it (nobody, if all do)
     SILENT = "silent"  # the ranks that do not print it while the others do
     NAMED = "named"  # the ranks that the capture `culprit` names
+    ODD = "odd"  # whoever is fewer: those that print it, or those that do not
     NOBODY = "nobody"  # the job's configuration: no rank stands out
 
 

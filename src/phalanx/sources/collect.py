@@ -16,16 +16,18 @@ from phalanx.sources.people import words_of_person
 from phalanx.sources.progress import position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import LiteralSet, Piece, hits, pieces
+from phalanx.sources.scanner import Needle, NeedleSet, Piece, can_compile, hits, pieces
 from phalanx.sources.secrets import redact
+from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, survey_sample
 from phalanx.sources.text import clean
 from phalanx.sources.window import Window
 
 _SAMPLE_BUDGET = 4 << 20  # bytes surveyed in all, shared by the files
 _LEAST_SAMPLE, _MOST_SAMPLE = 8 << 10, 256 << 10
-_KEPT = 6  # matches kept of one pattern, rank and file; the rest are counted
-_TRIED = 3000  # lines of one file on which one pattern is tried
+_KEPT = 6  # matches kept of one pattern, rank and file
+_TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
+_RARE = 8  # a literal shorter than this is too common to look for by itself
 _KEPT_EVENTS = 400
 
 
@@ -37,6 +39,7 @@ class Pattern:
     expression: re.Pattern[str]
     literals: frozenset[str]
     ignores_case: bool = False
+    once: bool = False  # that it is there is all that matters, not how often or where
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,6 @@ class Observations:
 
     events: list[Event] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
-    counts: Counter[tuple[Hashable, int | None]] = field(default_factory=Counter)
     files: list[FileSurvey] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
@@ -64,19 +66,17 @@ class Collector:
     """Compiled once for a set of patterns; reads any number of inputs."""
 
     def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
-        self._signs = signs
-        numbers: dict[tuple[str, bool], int] = {}
-        self._patterns_at: dict[int, list[Pattern]] = defaultdict(list)
-        self._readers_at: dict[int, list[Reader]] = defaultdict(list)
+        self.signs = SignSet(signs)
+        numbers: dict[Needle, int] = {}
+        self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
+        self.readers_at: dict[int, list[Reader]] = defaultdict(list)
         for pattern in patterns:
-            for literal in pattern.literals:
-                number = numbers.setdefault((literal, pattern.ignores_case), len(numbers))
-                self._patterns_at[number].append(pattern)
+            for needle in _needles_of(pattern):
+                self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
         for reader in load_readers():
             for literal in reader.TRIGGERS:
-                number = numbers.setdefault((literal, False), len(numbers))
-                self._readers_at[number].append(reader)
-        self._literals = LiteralSet(numbers)
+                self.readers_at[numbers.setdefault(Needle(literal), len(numbers))].append(reader)
+        self.needles = NeedleSet(list(numbers))
 
     def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read."""
@@ -95,6 +95,13 @@ class Collector:
                     raise
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
+
+
+def _needles_of(pattern: Pattern) -> list[Needle]:
+    """The pattern's literals; the whole expression where they are so short that every other line would have one."""
+    if min(map(len, pattern.literals)) < _RARE and can_compile(pattern.expression.pattern):
+        return [Needle(pattern.expression.pattern, True, pattern.ignores_case, pattern.once)]
+    return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
 
 
 class _FileReader:
@@ -146,22 +153,22 @@ class _FileReader:
         self._dialect = sniff(lines, self._survey.rank)
         if len(piece.data) <= _MOST_SAMPLE * 2:
             self._survey.prose = words_of_person(piece.data.decode("utf-8", "replace"), name)
-        survey_sample(self._survey, head, 1, self._dialect, self._owner._signs)
+        survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._survey.is_complete = len(head) == len(piece.data)
         return True
 
     def _end(self, tail: bytes, tail_line: int) -> None:
         if self._survey.size > self._sample:
-            survey_sample(self._survey, tail, tail_line, self._dialect, self._owner._signs)
+            survey_sample(self._survey, tail, tail_line, self._dialect, self._owner.signs)
         self._found.files.append(self._survey)
 
     def _scan(self, piece: Piece) -> None:
-        for hit in hits(piece, self._owner._literals):
-            patterns = [pattern for number in hit.literals for pattern in self._owner._patterns_at.get(number, ())]
-            readers = [reader for number in hit.literals for reader in self._owner._readers_at.get(number, ())]
+        for hit in hits(piece, self._owner.needles):
+            patterns = [pattern for number in hit.needles for pattern in self._owner.patterns_at.get(number, ())]
+            readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
             window: Window | None = None
             for pattern in patterns:
-                if self._tried[pattern.key] >= _TRIED:
+                if self._is_known(pattern):
                     continue
                 self._tried[pattern.key] += 1
                 window = window or Window(self._input.name, piece, hit, self._dialect)
@@ -172,15 +179,23 @@ class _FileReader:
                     for event in reader.read(window):
                         self._add(event, window)
 
+    def _is_known(self, pattern: Pattern) -> bool:
+        """Nothing is learned from another match: the file is one rank's, which has shown it, or it was tried enough."""
+        if pattern.once and self._kept[(pattern.key, self._survey.rank)]:
+            return True
+        if self._survey.rank is not None and self._kept[(pattern.key, self._survey.rank)] >= _KEPT:
+            return True
+        return self._tried[pattern.key] >= _TRIED
+
     def _add(self, event: Event, window: Window) -> None:
         """Keep an event, and try the patterns on an exception's whole message, which may span lines."""
         self._events += 1
         self._found.events.append(event)
         if event.kind is EventKind.EXCEPTION:
             message = event.text[:16384]
-            numbers = {number for _, number in self._owner._literals.scan(message.encode("utf-8", "replace"))}
+            numbers = {number for _, number in self._owner.needles.scan(message.encode("utf-8", "replace"))}
             for number in numbers:
-                for pattern in self._owner._patterns_at.get(number, ()):
+                for pattern in self._owner.patterns_at.get(number, ()):
                     self._try(pattern, window, message, event)
 
     def _try(self, pattern: Pattern, window: Window, text: str, event: Event | None) -> None:
@@ -189,13 +204,19 @@ class _FileReader:
             return
         rank = event.rank if event is not None else window.speaker.rank
         slot = (pattern.key, rank)
-        self._found.counts[slot] += 1
         if self._kept[slot] >= _KEPT:
             return
         self._kept[slot] += 1
-        after = any(position_of(line) is not None for line in window.preceding(40))
+        after = self._trained_before(rank, window)
         captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
         self._found.matches.append(Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after))
+
+
+    def _trained_before(self, rank: int | None, window: Window) -> bool:
+        entry = self._survey.ranks.get(rank)
+        if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
+            return True
+        return any(position_of(line) is not None for line in window.preceding(30))
 
 
 def _join_tail(tail: bytes, tail_line: int, data: bytes, first_line: int, wanted: int) -> tuple[bytes, int]:

@@ -13,6 +13,8 @@ _FINISHED = re.compile(
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )
+_END_HINT = re.compile(r"[Ff]inish|[Cc]omplete|[Dd]one|DONE|[Ss]ucceeded|[Ee]nded")
+_HINT = re.compile(r"[Ee]poch|EPOCH|[Ss]tep|[Ii]ter|[Ll]oss|[Bb]atch|\\d/\\d|\\bit\\b")  # cheap, asked first
 _NOT_PROGRESS = re.compile(r"File \"|Error|Traceback|^\s*#|\bdef \b|=\s*\w+\(", re.I)
 
 Position = tuple[int, int]
@@ -20,7 +22,7 @@ Position = tuple[int, int]
 
 def position_of(line: str) -> Position | None:
     """(epoch, step) that a line reports, -1 where it does not say; None if it shows no training."""
-    if len(line) > 600 or _NOT_PROGRESS.search(line):
+    if len(line) > 600 or not _HINT.search(line) or _NOT_PROGRESS.search(line):
         return None
     epoch, step, loss = _EPOCH.search(line), _STEP.search(line), _LOSS.search(line)
     bar = _BAR.search(line)
@@ -34,4 +36,4 @@ def position_of(line: str) -> Position | None:
 
 def shows_end(line: str) -> bool:
     """True for "training finished" and its like."""
-    return len(line) < 200 and _FINISHED.search(line) is not None
+    return len(line) < 200 and _END_HINT.search(line) is not None and _FINISHED.search(line) is not None

@@ -1,12 +1,13 @@
-"""Looks for thousands of literals at once in a stream of bytes, in pieces of bounded size.
+"""Looks for thousands of needles at once in a stream of bytes, in pieces of bounded size.
 
-Hyperscan finds the literals; expressions are only run on lines that hold one. A line is cut out of the piece
+Hyperscan finds them; Python's expressions are only run on lines that hold one. A line is cut out of the piece
 around each hit, so a file of one endless line is no special case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -30,33 +31,46 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that holds at least one literal: its bounds in the piece, its number, and which literals."""
+    """A line that holds at least one needle: its bounds in the piece, its number, and which needles."""
 
     start: int
     stop: int
     number: int
-    literals: frozenset[int]
+    needles: frozenset[int]
 
 
-class LiteralSet:
-    """A compiled set of literals; `scan` tells which of them stand where."""
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """Something to look for: a literal, or an expression where no literal of it is rare enough.
 
-    def __init__(self, literals: Iterable[tuple[str, bool]]) -> None:
-        """Each literal comes with whether case is ignored; its position is its id."""
-        expressions, ids, flags = [], [], []
-        for number, (literal, ignores_case) in enumerate(literals):
-            expressions.append("".join(f"\\x{byte:02x}" for byte in literal.encode()).encode())
-            ids.append(number)
-            flags.append(hyperscan.HS_FLAG_CASELESS if ignores_case else 0)
-        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._is_empty = not expressions
-        if expressions:
-            self._database.compile(expressions=expressions, ids=ids, flags=flags, elements=len(expressions))
+    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once.
+    """
+
+    text: str
+    is_expression: bool = False
+    ignores_case: bool = False
+    once: bool = False
+
+
+class NeedleSet:
+    """A compiled set of needles; `scan` tells which of them stand where."""
+
+    def __init__(self, needles: Sequence[Needle]) -> None:
+        """A needle's position in the sequence is its id."""
+        self._database: hyperscan.Database | None = None
+        if needles:
+            self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+            self._database.compile(
+                expressions=[_expression(needle) for needle in needles],
+                ids=list(range(len(needles))),
+                flags=[_flags(needle) for needle in needles],
+                elements=len(needles),
+            )
 
     def scan(self, data: bytes) -> list[tuple[int, int]]:
         """(end offset, id) of every occurrence, in order of the offset."""
         found: list[tuple[int, int]] = []
-        if self._is_empty or not data:
+        if self._database is None or not data:
             return found
         append = found.append
 
@@ -66,6 +80,36 @@ class LiteralSet:
         self._database.scan(data, match_event_handler=note)
         found.sort()
         return found
+
+
+_ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")
+_BOUNDED = re.compile(r"(?<!\\)(\.|\\[SsWwd])\{\d*,\d+\}\??")
+
+
+def _expression(needle: Needle) -> bytes:
+    """A widened form, quick to compile: no anchors (prefixes stand before a line here) and no bounds on gaps.
+
+    Lines that it finds are matched again, exactly.
+    """
+    if needle.is_expression:
+        return _BOUNDED.sub(r"\1*", _ANCHORS.sub("", needle.text)).encode()
+    return "".join(f"\\x{byte:02x}" for byte in needle.text.encode()).encode()
+
+
+def _flags(needle: Needle) -> int:
+    # Prefilter: what the engine cannot express (look-around) is widened instead of refused.
+    flags = hyperscan.HS_FLAG_PREFILTER if needle.is_expression else 0
+    flags |= hyperscan.HS_FLAG_CASELESS if needle.ignores_case else 0
+    return int(flags | (hyperscan.HS_FLAG_SINGLEMATCH if needle.once else 0))
+
+
+def can_compile(expression: str) -> bool:
+    """Whether the engine takes this expression; one it refuses is looked for by its literals."""
+    try:
+        NeedleSet([Needle(expression, is_expression=True)])
+    except hyperscan.error:
+        return False
+    return True
 
 
 def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
@@ -88,9 +132,9 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
         carried = data[cut:]
 
 
-def hits(piece: Piece, literals: LiteralSet) -> Iterator[Hit]:
-    """The lines of a piece that hold literals, each once, in order."""
-    found = literals.scan(piece.data)
+def hits(piece: Piece, needles: NeedleSet) -> Iterator[Hit]:
+    """The lines of a piece that hold needles, each once, in order."""
+    found = needles.scan(piece.data)
     data, position, number = piece.data, 0, piece.first_line
     index = 0
     while index < len(found):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position, position_of, shows_end
+from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
 
 _WORLD = re.compile(
@@ -20,7 +20,7 @@ _WORLD = re.compile(
     r"|\bStarting with (\d{1,5}) processes\b|\bnum_workers = (\d{1,5}), local_devices\b|\bclients\. \d+/(\d{1,5}) clients joined",
     re.I,
 )
-_STARTED = re.compile(r"\(local_rank: \d+\)|local_rank: (\d+)")
+_LARGEST_WORLD = 200_000
 
 
 @dataclass(slots=True)
@@ -57,16 +57,15 @@ class FileSurvey:
         return self.prose is not None
 
 
-def survey_sample(
-    survey: FileSurvey, sample: bytes, first_line: int, dialect: Dialect, signs: Mapping[str, re.Pattern[str]]
-) -> None:
+_WORLD_SIGNS = SignSet({"world": _WORLD})
+
+
+def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: Dialect, signs: SignSet) -> None:
     """Add a stretch of the file to its survey."""
-    text = sample.decode("utf-8", "replace")
-    for sign, pattern in signs.items():
-        survey.signs[sign] += min(len(pattern.findall(text)), 50)
-    for match in _WORLD.finditer(text):
+    survey.signs.update(signs.count(sample))
+    for match in _WORLD_SIGNS.find_all("world", sample):
         size = int(next(value for value in match.groups() if value is not None))
-        if 0 < size <= 200_000:
+        if 0 < size <= _LARGEST_WORLD:
             survey.world_sizes.append(size)
     for index, raw in enumerate(sample.split(b"\n")):
         for part in raw.split(b"\r"):

@@ -51,15 +51,13 @@ class Window:
                 taken += 1
                 yield number, text
 
-    def preceding(self, most: int = 8) -> list[str]:
+    def preceding(self, most: int = 8) -> Iterator[str]:
         """The lines just before, nearest first, of whichever speaker."""
-        data, stop = self.piece.data, self.hit.start - 1
-        lines: list[str] = []
-        while stop > 0 and len(lines) < most:
+        data, stop, count = self.piece.data, self.hit.start - 1, 0
+        while stop > 0 and count < most:
             start = data.rfind(b"\n", max(0, stop - LONGEST_LINE), stop) + 1
-            lines.append(self.dialect.read(clean(data[start:stop]))[1])
-            stop = start - 1
-        return lines
+            yield self.dialect.read(clean(data[start:stop]))[1]
+            stop, count = start - 1, count + 1
 
     def context(self) -> tuple[tuple[int, str], ...]:
         """The raw lines around the hit, to be shown to a person."""

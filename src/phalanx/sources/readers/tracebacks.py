@@ -23,7 +23,7 @@ _CHAIN = re.compile(r"^(?:During handling of the above exception|The above excep
 _NEXT_RECORD = re.compile(
     r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?[IWEF]\d{4} |\d\d:\d\d:\d\d|Traceback|Original Traceback|Process \S+:$|srun: |slurmstepd: |"
     r"={6,}|-{6,}|\*{6,}|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[:\s]|Exception in thread|Exception ignored|\S+:\d+:\d+ \[\d+\] |"
-    r"[Ee]poch\b|[Ss]tep\b|```|\[rank|\(\w+ pid=)"
+    r"[Ee]poch\b|[Ss]tep\b|Terminated$|Killed$|Aborted|Process \d+ exit|```|\[rank|\(\w+ pid=)"
 )
 _INTERRUPTIONS = (
     "KeyboardInterrupt",
@@ -39,7 +39,7 @@ def read(window: Window) -> Iterator[Event]:
     parsed = _parse(list(window.following()))
     if parsed is None:
         return
-    frames, kind_of, message, line = parsed
+    frames, kind_of, first, message, line = parsed
     before = window.preceding(2)
     spawned = next((match for text in before if (match := _SPAWNED.match(text))), None)
     final = f"{kind_of}: {message}" if message else kind_of
@@ -51,12 +51,12 @@ def read(window: Window) -> Iterator[Event]:
         line=line,
         rank=int(spawned[1]) if spawned else None,
         frames=frames,
-        data={"type": kind_of, "starts": window.number, "is_nested": window.text.lstrip().startswith("Original")},
+        data={"type": kind_of, "headline": f"{kind_of}: {first}", "starts": window.number, "is_nested": window.text.lstrip().startswith("Original")},
     )
 
 
-def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, int] | None:
-    """Frames, exception type, whole message, and the line at which the exception is named."""
+def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, str, int] | None:
+    """Frames, exception type, first line of the message, all of it, and the line at which the exception is named."""
     frames: list[Frame] = []
     index, in_group = 0, False
     while index < len(lines):
@@ -81,10 +81,10 @@ def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, i
             if not frames:
                 return None
             continue
-        message, _ = _message(lines, index, final["message"] or "", in_group)
-        return tuple(frames), final["type"], message, number
+        first = (final["message"] or "").strip()
+        return tuple(frames), final["type"], first, _message(lines, index, first, in_group), number
     if frames:  # cut off in the middle: still tells where it was
-        return tuple(frames), "(truncated traceback)", "", lines[-1][0]
+        return tuple(frames), "(truncated traceback)", "", "", lines[-1][0]
     return None
 
 
@@ -92,9 +92,9 @@ def _looks_like_exception(name: str) -> bool:
     return name.endswith(("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group"))
 
 
-def _message(lines: list[tuple[int, str]], index: int, first: str, in_group: bool) -> tuple[str, int]:
+def _message(lines: list[tuple[int, str]], index: int, first: str, in_group: bool) -> str:
     """The rest of a message of several lines, up to what is plainly another record."""
-    parts, blank = [first.strip()], False
+    parts, blank = [first], False
     for _, text in lines[index : index + _LONGEST_MESSAGE]:
         body = _MARGIN.sub("", text) if in_group else text
         if _NEXT_RECORD.match(body) or _CHAIN.match(body) or _FRAME.match(body):
@@ -111,4 +111,4 @@ def _message(lines: list[tuple[int, str]], index: int, first: str, in_group: boo
         ):
             break
         parts.append(body.strip())
-    return " ".join(part for part in parts if part), index
+    return " ".join(part for part in parts if part)

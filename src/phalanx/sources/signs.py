@@ -1,0 +1,46 @@
+"""Counts how much of a text bears the signs of something: a framework, a launcher, a statement of the world's size."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from phalanx.sources.scanner import Needle, NeedleSet, can_compile
+
+_BLOCK = 4 << 10
+
+
+class SignSet:
+    """Named expressions, looked for together. A sign counts once for each block of text that shows it."""
+
+    def __init__(self, signs: Mapping[str, re.Pattern[str]]) -> None:
+        self._signs = list(signs.items())
+        self._quick = [number for number, (_, pattern) in enumerate(self._signs) if can_compile(pattern.pattern)]
+        self._slow = [number for number in range(len(self._signs)) if number not in self._quick]
+        self._needles = NeedleSet([self._needle(number) for number in self._quick])
+
+    def _needle(self, number: int) -> Needle:
+        pattern = self._signs[number][1]
+        return Needle(pattern.pattern, True, bool(pattern.flags & re.IGNORECASE), once=True)
+
+    def count(self, sample: bytes) -> Counter[str]:
+        """How many blocks of the sample show each sign."""
+        counts: Counter[str] = Counter()
+        for start in range(0, len(sample), _BLOCK):
+            block = sample[start : start + _BLOCK]
+            text = block.decode("utf-8", "replace")
+            for number in {self._quick[index] for _, index in self._needles.scan(block)} | set(self._slow):
+                name, pattern = self._signs[number]
+                if pattern.search(text):
+                    counts[name] += 1
+        return counts
+
+    def find_all(self, name: str, sample: bytes) -> Iterator[re.Match[str]]:
+        """Every occurrence of one sign, in the blocks that show it."""
+        number = next(index for index, (sign, _) in enumerate(self._signs) if sign == name)
+        pattern = self._signs[number][1]
+        for start in range(0, len(sample), _BLOCK):
+            block = sample[start : start + _BLOCK]
+            if number in self._slow or any(self._quick[index] == number for _, index in self._needles.scan(block)):
+                yield from pattern.finditer(block.decode("utf-8", "replace"))
