@@ -1,9 +1,13 @@
 """What was observed: one log line, exception, exit, stall report or stack, and where it stood."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+
+_PACKAGES = frozenset({"torch", "tensorflow", "keras", "horovod", "jax", "numpy", "ray", "lightning", "deepspeed", "accelerate"})
 
 
 class EventKind(StrEnum):
@@ -33,6 +37,10 @@ class Frame:
         path = self.file.replace("\\", "/")
         if path.startswith("<"):
             return path.startswith(("<ipython", "<stdin"))
+        if "/" not in path:  # py-spy shortens library paths to what is imported
+            return path.removesuffix(".py") not in sys.stdlib_module_names
+        if path.split("/", 1)[0] in _PACKAGES:
+            return False
         library = ("site-packages/", "dist-packages/", "/lib/python3", "/lib/python2", "/envs/", "/conda/lib/")
         return not any(mark in path for mark in library)
 

@@ -144,18 +144,23 @@ _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], object]], ...] = (
 def plain_stream(raw: BinaryIO) -> BinaryIO:
     """The stream decompressed and in UTF-8, told by its first bytes and not by its name."""
     stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
-    head = stream.peek(8)[:8]
+    head = stream.peek(64)[:64]
     for magic, opener in _MAGIC:
         if head.startswith(magic):
             return plain_stream(io.BufferedReader(cast(io.RawIOBase, opener(stream)), 1 << 16))
     for bom, encoding in _BOMS:
-        if head.startswith(bom):
+        if head.startswith(bom) and b"\x00" in head:  # without zeros it is a log that begins with odd bytes
             return io.BufferedReader(_Utf8From(stream, encoding))
-    if len(head) >= 4 and head[1::2].count(0) == len(head[1::2]) and 0 not in head[0::2]:
+    if len(head) >= 4 and not any(head[1:8:2]) and 0 not in head[0:8:2]:
         return io.BufferedReader(_Utf8From(stream, "utf-16-le"))  # Windows' `>` without a mark
     return stream
 
 
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
+
+
 def looks_binary(head: bytes) -> bool:
-    """NUL bytes do not occur in logs, unless a sparse or truncated file left a stretch of them."""
-    return b"\x00" in head and (head.count(0) > len(head) // 100 or b"\n" not in head) and head.strip(b"\x00") != b""
+    """Zeros and other control bytes do not occur in logs, but for a stretch of zeros that a crash left behind."""
+    rest = head.replace(b"\x00", b"")
+    controls = len(rest) - len(rest.translate(None, _CONTROLS))
+    return len(rest) < len(head) and (controls > len(rest) // 50 or not rest)

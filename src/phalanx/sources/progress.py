@@ -9,7 +9,7 @@ _STEP = re.compile(r"\b(?:global_?step|steps?|iter(?:ation)?s?|it|batch(?:_idx)?
 _LOSS = re.compile(r"\b\w*loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b", re.I)
 _BAR = re.compile(r"\b(\d+)/(?:\d+|Unknown)\s*(?:\[[=>.\s]*\]|━)")  # Keras' bar; tqdm's may be a download
 _FINISHED = re.compile(
-    r"^\W*(?:\w+[ :]){0,3}(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
+    r"^\W*(?:[\w.,:-]+\W+){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )

@@ -1,0 +1,47 @@
+"""The literal that every match of an expression must contain."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phalanx.knowledge import load_rules
+from phalanx.knowledge.literals import required_literals
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("Connection closed by peer", {"Connection closed by peer"}),
+        (r"(?:refused|reset) by peer", {" by peer"}),
+        (r"No (?P<what>such file) here\d+", {"No such file here"}),
+        (r"(?:alpha beta|gamma delta)", {"alpha beta", "gamma delta"}),
+        (r"error(?: code)? \d+ in (?:kernel)+", {"kernel"}),
+        (r"x*colour", {"colour"}),
+    ],
+)
+def test_finds_the_best_literal(pattern: str, expected: set[str]) -> None:
+    assert required_literals(pattern) == expected
+
+
+@pytest.mark.parametrize("pattern", [r"\d+", "abc", r"(?:long word)?", r"(?:long word|x)", r"[a-z]{10}"])
+def test_refuses_what_has_none(pattern: str) -> None:
+    with pytest.raises(ValueError, match="more specific"):
+        required_literals(pattern)
+
+
+@given(st.sampled_from([case for rule in load_rules() for case in rule.cases if case.fires]))
+def test_every_match_in_the_rules_cases_contains_one(case: object) -> None:
+    lines = [line for _, text in case.files for line in text.splitlines()]  # type: ignore[attr-defined]
+    for rule in load_rules():
+        for spec in rule.evidence:
+            if spec.line is None:
+                continue
+            fold = str.lower if spec.line.flags & re.IGNORECASE else str
+            for line in lines:
+                match = spec.line.search(line)
+                if match:
+                    assert any(fold(literal) in fold(match[0]) for literal in spec.literals), (rule.code, match[0])

@@ -1,0 +1,54 @@
+"""The shipped rules as a whole: loadable, numerous, covering every symptom and framework, each passing its own cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from phalanx.diagnose.cases import check_rule
+from phalanx.knowledge import SYMPTOMS, Rule, load_rules
+from phalanx.knowledge.pack import BUILT_IN, load_folders, load_pack
+
+from .test_loader import GOOD
+
+RULES = load_rules()
+
+
+def test_every_shipped_file_loads() -> None:
+    assert load_pack().problems == ()
+
+
+def test_there_are_enough_rules() -> None:
+    assert len(RULES) >= 150
+    for framework in ("torch", "tensorflow", "keras", "horovod"):
+        assert sum(framework in rule.frameworks for rule in RULES) >= 15, framework
+
+
+@pytest.mark.parametrize("symptom", SYMPTOMS)
+def test_every_symptom_is_covered(symptom: str) -> None:
+    assert sum(symptom in (rule.symptom, *rule.by_stage.values()) for rule in RULES) >= 3
+
+
+def test_rules_lie_in_the_folder_of_their_symptom_under_the_code_of_it() -> None:
+    prefixes = Counter((rule.symptom, rule.code[:3]) for rule in RULES)
+    assert len({symptom for symptom, _ in prefixes}) == len(prefixes), "one prefix a symptom"
+    for rule in RULES:
+        assert rule.path.parent == BUILT_IN / rule.symptom
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_rule_passes_its_cases_among_all_others(rule: Rule) -> None:
+    assert check_rule(rule, RULES) == []
+
+
+def test_a_bad_file_costs_only_itself(tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text(GOOD)
+    (tmp_path / "same-code.md").write_text(GOOD)
+    (tmp_path / "bad.md").write_text("no front matter")
+    (tmp_path / "latin.md").write_bytes(b"+++\n\xff\n+++\n")
+    pack = load_folders([tmp_path])
+    assert [rule.code for rule in pack.rules] == ["TST001"]
+    assert len(pack.problems) == 3
+    assert any("is also that of" in problem for problem in pack.problems)

@@ -1,0 +1,114 @@
+"""Python tracebacks in every shape they come in."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.diagnose.match import patterns_of
+from phalanx.model import Event, EventKind
+from phalanx.sources import Collector, from_text
+
+COLLECTOR = Collector(patterns_of(()), {})
+
+
+def events(text: str, name: str = "job.log") -> list[Event]:
+    return COLLECTOR.collect([from_text(name, text)]).events
+
+
+PLAIN = """\
+before
+Traceback (most recent call last):
+  File "/home/user/train.py", line 88, in <module>
+    main()
+    ~~~~^^
+  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1736, in _call_impl
+    return forward_call(*args, **kwargs)
+RuntimeError: sizes differ
+expected 3
+  got 4
+2024-01-02 10:00:00 INFO next record
+"""
+
+
+def test_plain() -> None:
+    (event,) = events(PLAIN)
+    assert event.kind is EventKind.EXCEPTION
+    assert event.text == "RuntimeError: sizes differ expected 3 got 4"
+    assert event.line == 8
+    assert [frame.function for frame in event.frames] == ["<module>", "_call_impl"]
+    assert event.frames[0].source == "main()"
+    assert event.user_frame is not None
+    assert (event.user_frame.file, event.user_frame.line) == ("/home/user/train.py", 88)
+
+
+def test_interleaved_ranks() -> None:
+    one = [f"[rank0]: {line}" for line in PLAIN.splitlines()]
+    two = [f"[rank1]: {line.replace('sizes differ', 'other thing')}" for line in PLAIN.splitlines()]
+    mixed = "\n".join(line for pair in zip(one, two, strict=True) for line in pair)
+    found = {event.rank: event.text for event in events(mixed)}
+    assert found == {0: "RuntimeError: sizes differ expected 3 got 4", 1: "RuntimeError: other thing expected 3 got 4"}
+
+
+def test_chained() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\nKeyError: \'a\'\n\n'
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "a.py", line 3, in g\n    y\nValueError: b\n'
+    )
+    assert [event.text for event in events(text)] == ["KeyError: 'a'", "ValueError: b"]
+
+
+def test_grouped() -> None:
+    text = (
+        "  + Exception Group Traceback (most recent call last):\n"
+        '  |   File "a.py", line 1, in <module>\n  |     run()\n'
+        "  | ExceptionGroup: many (2 sub-exceptions)\n"
+        "  +-+---------------- 1 ----------------\n"
+        "    | Traceback (most recent call last):\n"
+        '    |   File "a.py", line 5, in one\n    |     boom()\n'
+        "    | ValueError: first\n"
+        "    +------------------------------------\n"
+    )
+    texts = [event.text for event in events(text)]
+    assert texts[0].startswith("ExceptionGroup: many")
+    assert "ValueError: first" in texts[1]
+
+
+def test_from_a_worker_process() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    for x in loader:\n'
+        "RuntimeError: Caught ValueError in DataLoader worker process 0.\n"
+        "Original Traceback (most recent call last):\n"
+        '  File "data.py", line 4, in __getitem__\n    raise ValueError("bad record")\n'
+        "ValueError: bad record\n"
+    )
+    outer, inner = events(text)
+    assert outer.text == "RuntimeError: Caught ValueError in DataLoader worker process 0."
+    assert inner.text == "ValueError: bad record"
+    assert inner.data["is_nested"]
+
+
+def test_spawned_process_gives_the_rank() -> None:
+    text = (
+        "-- Process 2 terminated with the following error:\n"
+        'Traceback (most recent call last):\n  File "train.py", line 9, in worker\n    x\nValueError: b\n'
+    )
+    assert [event.rank for event in events(text) if event.kind is EventKind.EXCEPTION] == [2]
+
+
+def test_interruption_is_a_stack() -> None:
+    text = 'Traceback (most recent call last):\n  File "train.py", line 9, in f\n    dist.barrier()\nKeyboardInterrupt\n'
+    (event,) = events(text)
+    assert event.kind is EventKind.STACK
+
+
+@pytest.mark.parametrize("lines", range(2, 9))
+def test_cut_off_anywhere(lines: int) -> None:
+    cut = "\n".join(PLAIN.splitlines()[:lines])
+    for event in events(cut):
+        assert event.frames or event.text
+
+
+def test_the_header_alone_is_nothing() -> None:
+    assert events("Traceback (most recent call last):\n") == []
+    assert events("it printed Traceback (most recent call last): and went on\nepoch 1\n") == []

@@ -1,0 +1,70 @@
+"""Ranks told apart by the prefixes of launchers and libraries."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.sources.dialects import Dialect, sniff
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "rest"),
+    [
+        ("[rank3]: Traceback (most recent call last):", 3, "Traceback (most recent call last):"),
+        ("[rank12]:[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom", 12, "[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom"),
+        ("[default2]:step 10", 2, "step 10"),
+        ("[1,3]<stderr>:Traceback", 3, "Traceback"),
+        ("[1,3]<stdout>: ok", 3, "ok"),
+        ("[2]<stderr>:Terminated", 2, "Terminated"),
+        ("[prterun-node0-812@1,3]<stderr>: x", 3, "x"),
+        ("2024-01-02 10:00:00,123 [rank 2] INFO step 1", 2, "2024-01-02 10:00:00,123 [rank 2] INFO step 1"),
+        ("[Rank 7] Watchdog caught", 7, "[Rank 7] Watchdog caught"),
+        ("rank 4: loading data", 4, "rank 4: loading data"),
+        ("rank 4 step 10 loss 0.1", 4, "rank 4 step 10 loss 0.1"),
+        ("[pod/job-worker-3/pytorch] hello", 3, "hello"),
+        ("node0:812:901 [5] NCCL INFO Channel 00", 5, "node0:812:901 [5] NCCL INFO Channel 00"),
+        ("Rank 0 failed to pass monitoredBarrier in 30000 ms", None, "Rank 0 failed to pass monitoredBarrier in 30000 ms"),
+        ("3: not a label by itself", None, "3: not a label by itself"),
+        ("connect to rank 3 failed", None, "connect to rank 3 failed"),
+    ],
+)
+def test_speaker_of_a_single_line(line: str, rank: int | None, rest: str) -> None:
+    speaker, text = Dialect().read(line)
+    assert (speaker.rank, text) == (rank, rest)
+
+
+def test_srun_labels_are_believed_only_if_most_lines_have_them() -> None:
+    labelled = [f"{number % 4}: step {number}" for number in range(40)]
+    assert sniff(labelled, None).read("3: boom")[0].rank == 3
+    mixed = ["plain words"] * 40 + labelled[:10]
+    assert sniff(mixed, None).read("3: boom")[0].rank is None
+
+
+def test_numbered_listings_are_not_labels() -> None:
+    listing = [f"{number}: import torch" for number in range(60)]
+    assert sniff(listing, None).read("3: boom")[0].rank is None
+
+
+def test_prefixes_nest() -> None:
+    lines = [f"{number % 2}: [rank{number % 2}]: x" for number in range(20)]
+    assert sniff(lines, None).read("1: [rank1]: boom") [1] == "boom"
+
+
+def test_ray_workers_get_their_rank_from_what_is_known_of_their_process() -> None:
+    dialect = Dialect()
+    line = "(RayTrainWorker pid=812, ip=10.0.0.5) boom"
+    speaker, text = dialect.read(line)
+    assert (speaker.rank, speaker.pid, speaker.host, text) == (None, 812, "10.0.0.5", "boom")
+    dialect.ranks_by_pid[812] = 3
+    assert dialect.read(line)[0].rank == 3
+
+
+def test_workers_follow_the_master_of_a_pytorch_job() -> None:
+    lines = ["[pod/job-master-0/pytorch] a", "[pod/job-worker-0/pytorch] b"] * 3
+    dialect = sniff(lines, None)
+    assert dialect.read(lines[0])[0].rank == 0
+    assert dialect.read(lines[1])[0].rank == 1
+
+
+def test_the_files_own_rank_holds_where_a_line_names_none() -> None:
+    assert sniff(["a", "b"], 2).read("plain")[0].rank == 2

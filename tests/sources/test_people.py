@@ -1,0 +1,37 @@
+"""People's words told from programs' words."""
+
+from __future__ import annotations
+
+from phalanx.sources.people import words_of_person
+
+REPORT = """\
+# Training is slower with two GPUs
+
+I am training a ResNet with DistributedDataParallel on two GPUs. My epochs take longer than on a single GPU.
+
+```
+[rank0]: epoch 1 step 10 loss 0.3
+I 0001 kernel something
+```
+Any help is welcome.
+"""
+
+
+def test_prose_without_the_pasted_log() -> None:
+    words = words_of_person(REPORT)
+    assert words is not None
+    assert "My epochs take longer than on a single GPU." in words
+    assert "kernel something" not in words
+    assert "\n" not in words
+
+
+def test_issue_form_is_a_report() -> None:
+    text = "**Environment:**\n1. Framework: TensorFlow\n**Bug report:**\nhangs at the start\n"
+    assert words_of_person(text) is not None
+
+
+def test_logs_are_not_reports() -> None:
+    log = "\n".join(f"2024-01-02 10:00:{n:02d} INFO starting the training of the model on rank {n}" for n in range(30))
+    assert words_of_person(log) is None
+    assert words_of_person("Traceback (most recent call last):\nValueError: we expected 3 values, please check your data\n") is None
+    assert words_of_person("") is None

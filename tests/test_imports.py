@@ -1,0 +1,74 @@
+"""The layering holds: who may import whom, and that the diagnosis needs no framework."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "phalanx"
+# Each package may import itself and what is listed; siblings meet in reports and bundles, not in imports.
+ALLOWED = {
+    "model": set(),
+    "knowledge": {"model"},
+    "frameworks": {"model"},
+    "sources": {"model"},
+    "study": {"model", "knowledge"},
+    "zoo": {"model", "knowledge"},
+    "diagnose": {"model", "knowledge", "frameworks", "sources"},
+    "report": {"model", "knowledge"},
+    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "report"},
+}
+FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
+
+
+def imports_of(path: Path) -> set[str]:
+    """Full names of the modules a file imports, at whatever depth."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("package", sorted(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"))
+def test_imports_point_downwards(package: str) -> None:
+    assert package in ALLOWED, f"say in this table what {package} may import"
+    for path in (SOURCE / package).rglob("*.py"):
+        for name in imports_of(path):
+            parts = name.split(".")
+            if parts[0] == "phalanx" and len(parts) > 1:
+                assert parts[1] in ALLOWED[package] | {package}, f"{path.relative_to(SOURCE)} imports {name}"
+
+
+def test_no_module_imports_a_framework_at_import_time() -> None:
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            assert not {name.split(".")[0] for name in names} & set(FRAMEWORKS), path
+
+
+def test_diagnose_works_with_every_framework_blocked(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n[rank0]: waiting\n")
+    code = f"""
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in {FRAMEWORKS!r}:
+            raise ImportError('blocked: ' + name)
+sys.meta_path.insert(0, Block())
+from phalanx.diagnose import diagnose_paths
+report = diagnose_paths([{str(log)!r}])
+assert report.verdict is not None and report.verdict.symptom == 'fail.out-of-memory', report.verdict
+print('ok')
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "ok", done.stderr

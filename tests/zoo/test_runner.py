@@ -1,0 +1,202 @@
+"""The runner, on real tiny processes: layouts, time limits, cures, and nothing left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from phalanx.zoo.fault import FaultError, load_fault
+from phalanx.zoo.runner import Outcome, main, marked_processes, run_fault
+
+TOML = """
+title = "t"
+framework = "torch"
+healthy = false
+symptom = "fail.other"
+cause = "user-exception"
+culprit_ranks = []
+distributed_specific = false
+stage = "training & evaluation"
+accepted_fixes = ["other"]
+split = "train"
+[run]
+launcher = "python"
+command = {command}
+world_size = {world_size}
+timeout_s = {timeout}
+layout = "{layout}"
+{more}
+"""
+
+
+def make(
+    folder: Path,
+    script: str,
+    *,
+    layout: str = "merged",
+    world_size: int = 1,
+    timeout: int = 20,
+    more: str = "",
+    command: list[str] | None = None,
+) -> Path:
+    folder.mkdir()
+    words = json.dumps(command or [sys.executable, "train.py"])
+    text = TOML.format(command=words, layout=layout, world_size=world_size, timeout=timeout, more=more)
+    (folder / "fault.toml").write_text(text, encoding="utf-8")
+    (folder / "train.py").write_text(script, encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, out: Path, *, cured: bool = False, grace_s: float = 0.5) -> Outcome:
+    return run_fault(load_fault(folder), None, out, cured=cured, grace_s=grace_s)
+
+
+def test_merged_keeps_both_streams_in_one_file(tmp_path: Path) -> None:
+    script = (
+        "import sys\nprint('step 1', flush=True)\nprint('warning', file=sys.stderr, flush=True)\nraise ValueError('x')"
+    )
+    outcome = run(make(tmp_path / "f", script), tmp_path / "out")
+    assert outcome.exit_codes == {"launcher": 1}
+    assert not outcome.timed_out
+    assert not outcome.clean
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["job.log"]
+    log = (tmp_path / "out" / "job.log").read_text(encoding="utf-8")
+    assert log.startswith("step 1\nwarning\nTraceback")
+    assert 'File "/home/user/job/train.py", line 4' in log
+
+
+def test_per_rank_sets_the_environment_and_keeps_statuses(tmp_path: Path) -> None:
+    script = (
+        "import os, signal\n"
+        "e = os.environ\n"
+        "print(e['RANK'], e['WORLD_SIZE'], e['LOCAL_RANK'], e['MASTER_ADDR'], e.get('X', '-'), flush=True)\n"
+        "print(e['MASTER_PORT'])\n"
+        "if e['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if e['RANK'] == '2': raise SystemExit(3)\n"
+    )
+    more = 'env = { X = "all" }\nrank_env = { 2 = { X = "only-{rank}" } }'
+    folder = make(tmp_path / "f", script, layout="per-rank", world_size=3, more=more)
+    outcome = run(folder, tmp_path / "out")
+    assert outcome.exit_codes == {"0": 0, "1": -9, "2": 3}
+    assert json.loads((tmp_path / "out" / "exit_codes.json").read_text()) == {"0": 0, "1": -9, "2": 3}
+    lines = [(tmp_path / "out" / f"rank{rank}.log").read_text().splitlines() for rank in range(3)]
+    first = [line[0] for line in lines]
+    assert first == ["0 3 0 127.0.0.1 all", "1 3 1 127.0.0.1 all", "2 3 2 127.0.0.1 only-2"]
+    assert lines[0][1] == lines[2][1]
+
+
+def test_only_the_named_ranks_start(tmp_path: Path) -> None:
+    folder = make(tmp_path / "f", "print('up')", layout="per-rank", world_size=4, more="start = [0, 3]")
+    outcome = run(folder, tmp_path / "out")
+    assert sorted(outcome.exit_codes) == ["0", "3"]
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["exit_codes.json", "rank0.log", "rank3.log"]
+
+
+def test_a_tree_of_logs_is_kept(tmp_path: Path) -> None:
+    script = "import os\nos.makedirs('logs/0')\nopen('logs/0/stderr.log', 'w').write(os.getcwd())\nprint('launcher')"
+    run(make(tmp_path / "f", script, layout="torchrun-logdir"), tmp_path / "out")
+    assert (tmp_path / "out" / "logs" / "0" / "stderr.log").read_text() == "/home/user/job"
+    assert (tmp_path / "out" / "job.log").read_text() == "launcher\n"
+
+
+def test_a_hung_job_gets_sigterm_first(tmp_path: Path) -> None:
+    script = (
+        "import signal, sys, time\n"
+        "def stop(*_): print('stopping', flush=True); sys.exit(7)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "time.sleep(60)\n"
+    )
+    outcome = run(make(tmp_path / "f", script, timeout=1), tmp_path / "out", grace_s=5)
+    assert outcome.timed_out
+    assert outcome.exit_codes == {"launcher": 7}
+    assert (tmp_path / "out" / "job.log").read_text() == "stopping\n"
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    # a worker in a session of its own, deaf to SIGTERM, and stopped: only the mark finds it
+    worker = (
+        "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print(os.environ['PHALANX_ZOO_RUN'], os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    script = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {worker!r}], start_new_session=True)\n"
+        "time.sleep(60)\n"
+    )
+    outcome = run(make(tmp_path / "f", script, timeout=2), tmp_path / "out")
+    assert outcome.timed_out
+    assert outcome.exit_codes == {"launcher": -15}
+    mark, pid = (tmp_path / "out" / "job.log").read_text().split()
+    assert marked_processes(mark) == []
+    assert not _alive(int(pid))
+
+
+def test_a_frozen_rank_is_killed_and_its_status_kept(tmp_path: Path) -> None:
+    script = "import os, signal\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGSTOP)"
+    folder = make(tmp_path / "f", script, layout="per-rank", world_size=2, timeout=1)
+    outcome = run(folder, tmp_path / "out")
+    assert outcome.timed_out
+    assert outcome.exit_codes == {"0": 0, "1": -9}
+
+
+def _alive(pid: int) -> bool:
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        if "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_the_cure_may_be_a_script_or_a_change_of_the_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "script", "raise SystemExit(1)")
+    (folder / "cured.py").write_text("print('fine')", encoding="utf-8")
+    assert not run(folder, tmp_path / "a").clean
+    assert run(folder, tmp_path / "b", cured=True).clean
+    script = "import os\nraise SystemExit('BAD' in os.environ)"
+    changed = make(tmp_path / "run", script, more='env = { BAD = "1" }\n[cured]\nenv = {}')
+    assert not run(changed, tmp_path / "c").clean
+    assert run(changed, tmp_path / "d", cured=True).clean
+
+
+def test_no_cure_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FaultError, match=r"neither cured\.py nor a \[cured\] table"):
+        run(make(tmp_path / "f", ""), tmp_path / "out", cured=True)
+
+
+def test_an_empty_value_takes_a_variable_away(tmp_path: Path) -> None:
+    script = "import os\nprint(os.environ.get('OMP_NUM_THREADS'))"
+    run(make(tmp_path / "with", script), tmp_path / "a")
+    run(make(tmp_path / "without", script, more='env = { OMP_NUM_THREADS = "" }'), tmp_path / "b")
+    assert (tmp_path / "a" / "job.log").read_text() == "1\n"
+    assert (tmp_path / "b" / "job.log").read_text() == "None\n"
+
+
+def test_ports_are_put_into_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; print(*sys.argv[1:])", "{port0}", "{port1}", "{port}"]
+    run(make(tmp_path / "f", "", command=command, world_size=2), tmp_path / "out")
+    ports = (tmp_path / "out" / "job.log").read_text().split()
+    assert len(set(ports)) == 3
+    assert all(port.isdigit() for port in ports)
+
+
+def test_the_command_line_records_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make(tmp_path / "torch-f", "print('hello')\nraise SystemExit(3)")
+    (folder / "recorded").mkdir()
+    (folder / "recorded" / "old.log").write_text("old", encoding="utf-8")
+    assert main([str(folder)]) == 0
+    assert [file.name for file in (folder / "recorded").iterdir()] == ["job.log"]
+    assert "[1/1] torch-f: ok" in capsys.readouterr().out
+    assert main([str(folder), "--cured"]) == 1
+    assert "no cure" in capsys.readouterr().err
+    assert main([str(tmp_path / "missing")]) == 1
