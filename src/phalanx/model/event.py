@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-
 _PACKAGES = frozenset({"torch", "tensorflow", "keras", "horovod", "jax", "numpy", "ray", "lightning", "deepspeed", "accelerate"})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -28,7 +28,8 @@ _LEAST_SAMPLE, _MOST_SAMPLE = 8 << 10, 256 << 10
 _KEPT = 6  # matches kept of one pattern, rank and file
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _RARE = 8  # a literal shorter than this is too common to look for by itself
-_KEPT_EVENTS = 400
+_KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
+_READ = 300  # times one reader looks at one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ class _FileReader:
         self._dialect = Dialect(file_rank=rank)
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._tried: Counter[Hashable] = Counter()
-        self._events = 0
+        self._first: list[Event] = []
+        self._last: deque[Event] = deque(maxlen=_KEPT_EVENTS)
 
     def read(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
         tail, tail_line = b"", 1
@@ -160,9 +162,13 @@ class _FileReader:
     def _end(self, tail: bytes, tail_line: int) -> None:
         if self._survey.size > self._sample:
             survey_sample(self._survey, tail, tail_line, self._dialect, self._owner.signs)
+        self._found.events.extend(self._first)
+        self._found.events.extend(self._last)
         self._found.files.append(self._survey)
 
     def _scan(self, piece: Piece) -> None:
+        looked: Counter[str] = Counter()
+        most = _READ if not piece.is_last else 5 * _READ  # the end of a log tells more than its middle
         for hit in hits(piece, self._owner.needles):
             patterns = [pattern for number in hit.needles for pattern in self._owner.patterns_at.get(number, ())]
             readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
@@ -174,7 +180,8 @@ class _FileReader:
                 window = window or Window(self._input.name, piece, hit, self._dialect)
                 self._try(pattern, window, window.text, None)
             for reader in dict.fromkeys(readers):
-                if self._events < _KEPT_EVENTS:
+                looked[reader.__name__] += 1
+                if looked[reader.__name__] <= most:
                     window = window or Window(self._input.name, piece, hit, self._dialect)
                     for event in reader.read(window):
                         self._add(event, window)
@@ -189,8 +196,7 @@ class _FileReader:
 
     def _add(self, event: Event, window: Window) -> None:
         """Keep an event, and try the patterns on an exception's whole message, which may span lines."""
-        self._events += 1
-        self._found.events.append(event)
+        (self._first if len(self._first) < _KEPT_EVENTS else self._last).append(event)
         if event.kind is EventKind.EXCEPTION:
             message = event.text[:16384]
             numbers = {number for _, number in self._owner.needles.scan(message.encode("utf-8", "replace"))}

@@ -16,6 +16,7 @@ _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
 _LONGEST_REPORT = 512 << 10
+_LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
 def words_of_person(text: str, name: str = "") -> str | None:
@@ -55,4 +56,4 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
         or (whole >= 1 and whole >= 0.3 * len(lines))
     )
-    return fold(" ".join(prose)) if is_report else None
+    return fold(" ".join(prose))[:_LONGEST_PROSE] if is_report else None

@@ -36,7 +36,7 @@ _LONGEST_MESSAGE = 40
 
 def read(window: Window) -> Iterator[Event]:
     """One event for the traceback that begins here."""
-    parsed = _parse(list(window.following()))
+    parsed = _parse(_Lines(window.following()))
     if parsed is None:
         return
     frames, kind_of, first, message, line = parsed
@@ -55,23 +55,41 @@ def read(window: Window) -> Iterator[Event]:
     )
 
 
-def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, str, int] | None:
+class _Lines:
+    """Lines that are only read as far as somebody looks: most tracebacks are short, some are very long."""
+
+    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
+        self._source = source
+        self._read: list[tuple[int, str]] = []
+
+    def at(self, index: int) -> tuple[int, str] | None:
+        """The line at this place; None behind the last."""
+        while len(self._read) <= index:
+            following = next(self._source, None)
+            if following is None:
+                return None
+            self._read.append(following)
+        return self._read[index]
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last line that was looked at."""
+        return self._read[-1][0] if self._read else 0
+
+
+def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None:
     """Frames, exception type, first line of the message, all of it, and the line at which the exception is named."""
     frames: list[Frame] = []
     index, in_group = 0, False
-    while index < len(lines):
-        number, text = lines[index]
-        if _MARGIN.match(text) and "|" in text:
+    while (line := lines.at(index)) is not None:
+        number, text = line
+        if "|" in text and _MARGIN.match(text):
             in_group = True
         body = _MARGIN.sub("", text) if in_group else text
         index += 1
         if match := _FRAME.match(body):
-            source = ""
-            if index < len(lines):
-                following = _MARGIN.sub("", lines[index][1]) if in_group else lines[index][1]
-                if following.strip() and not _FRAME.match(following) and following[:1] in " \t":
-                    source = following.strip()
-                    index += 1
+            source = _source_line(lines.at(index), in_group)
+            index += bool(source)
             frames.append(Frame(match["file"], int(match["line"]), match["function"] or "<module>", source))
             continue
         if not body.strip() or body[:1] in " \t":  # carets, repeated-line notes, source of several lines
@@ -84,19 +102,29 @@ def _parse(lines: list[tuple[int, str]]) -> tuple[tuple[Frame, ...], str, str, s
         first = (final["message"] or "").strip()
         return tuple(frames), final["type"], first, _message(lines, index, first, in_group), number
     if frames:  # cut off in the middle: still tells where it was
-        return tuple(frames), "(truncated traceback)", "", "", lines[-1][0]
+        return tuple(frames), "(truncated traceback)", "", "", lines.last_number
     return None
+
+
+def _source_line(line: tuple[int, str] | None, in_group: bool) -> str:
+    if line is None:
+        return ""
+    body = _MARGIN.sub("", line[1]) if in_group else line[1]
+    return body.strip() if body[:1] in (" ", "\t") and not _FRAME.match(body) else ""
 
 
 def _looks_like_exception(name: str) -> bool:
     return name.endswith(("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group"))
 
 
-def _message(lines: list[tuple[int, str]], index: int, first: str, in_group: bool) -> str:
+def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
     """The rest of a message of several lines, up to what is plainly another record."""
     parts, blank = [first], False
-    for _, text in lines[index : index + _LONGEST_MESSAGE]:
-        body = _MARGIN.sub("", text) if in_group else text
+    for place in range(index, index + _LONGEST_MESSAGE):
+        line = lines.at(place)
+        if line is None:
+            break
+        body = _MARGIN.sub("", line[1]) if in_group else line[1]
         if _NEXT_RECORD.match(body) or _CHAIN.match(body) or _FRAME.match(body):
             break
         if not body.strip():

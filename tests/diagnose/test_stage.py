@@ -1,0 +1,43 @@
+"""The same message at another stage is another symptom."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.diagnose.stage import stage_of
+from phalanx.model import Event, EventKind, Frame, Stage
+from phalanx.sources import FileSurvey, RankSurvey
+
+
+def event(*frames: Frame, line: int = 10, source: str = "traceback") -> Event:
+    return Event(EventKind.EXCEPTION, "RuntimeError: x", "job.log", line, source=source, frames=frames)
+
+
+@pytest.mark.parametrize(
+    ("frames", "stage"),
+    [
+        ([Frame("train.py", 3, "<module>", "import horovod.torch as hvd")], Stage.BUILD),
+        ([Frame("train.py", 9, "main", 'dist.init_process_group("nccl")')], Stage.COMM),
+        ([Frame("train.py", 9, "main", "hvd.init()")], Stage.COMM),
+        ([Frame("train.py", 12, "main", "model = DistributedDataParallel(model)")], Stage.PREP),
+        ([Frame("train.py", 12, "load_data", "return parse(path)")], Stage.PREP),
+        ([Frame("train.py", 30, "main", "loss.backward()")], Stage.TRAIN),
+        ([Frame("train.py", 50, "main", "train(model)"), Frame("train.py", 20, "train", "x = batch.cuda()")], Stage.TRAIN),
+        ([Frame("train.py", 50, "<module>", "main()"), Frame("/opt/venv/lib/python3.11/site-packages/torch/x.py", 1, "f")], None),
+        ([], None),
+    ],
+)
+def test_frames(frames: list[Frame], stage: Stage | None) -> None:
+    assert stage_of(event(*frames), None, False) is stage
+
+
+def test_progress_before_means_training() -> None:
+    file = FileSurvey("job.log", ranks={None: RankSurvey(first_progress=4, last_progress=8)})
+    load = Frame("train.py", 12, "resume", "model.load_state_dict(state)")
+    assert stage_of(event(load), file, False) is Stage.TRAIN
+    assert stage_of(event(load, line=2), file, False) is Stage.PREP
+    assert stage_of(event(), None, True) is Stage.TRAIN
+
+
+def test_builds_are_their_own_stage() -> None:
+    assert stage_of(event(source="build"), None, False) is Stage.BUILD

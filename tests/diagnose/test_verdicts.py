@@ -1,0 +1,147 @@
+"""Who did it: culprits and victims told apart by the design's principles, on small logs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ..conftest import Diagnose
+
+CLOSED = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.5]:{port}. This is typically caused by a remote worker crashing."
+WATCHDOG = (
+    "[E ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={seq}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600026 milliseconds before timing out."
+)
+
+
+def trace(line: int, source: str, error: str) -> str:
+    return f'Traceback (most recent call last):\n  File "/home/user/train.py", line {line}, in train\n    {source}\n{error}\n'
+
+
+def steps(last: int) -> str:
+    return "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(0, last + 1, 10))
+
+
+def test_the_raising_rank_is_the_culprit_and_the_others_its_victims(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", CLOSED.format(port=rank)) for rank in (0, 1, 3)}
+    logs["rank2.log"] = steps(40) + trace(31, "check(batch)", "ValueError: label 12 is not among the classes")
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
+    assert verdict.victim_ranks == (0, 1, 3)
+    assert "ValueError" in verdict.evidence[0].text
+
+
+@pytest.mark.parametrize("odd", range(4))
+def test_whoever_is_missing_from_the_collective(diagnose: Diagnose, odd: int) -> None:
+    """Also rank 0, which the peers' tools hold to be innocent."""
+    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=88) + "\n" for rank in range(4) if rank != odd}
+    logs[f"rank{odd}.log"] = steps(40)
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.symptom == "perf.hang"
+    assert verdict.culprit_ranks == (odd,)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[:4])
+def test_the_order_of_files_has_no_influence(diagnose: Diagnose, order: tuple[int, ...]) -> None:
+    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank == 1 else 88) + "\n" for rank in range(3)}
+    verdict = diagnose({name: logs[name] for name in (f"rank{number}.log" for number in order)}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_a_tie_accuses_nobody(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank < 2 else 88) + "\n" for rank in range(4)}
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert len(verdict.culprit_ranks) != 1
+
+
+def test_the_rank_at_another_line_took_another_path(diagnose: Diagnose) -> None:
+    error = "RuntimeError: [x/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
+    logs = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", error) for rank in (1, 2, 3)}
+    logs["rank0.log"] = steps(40) + trace(81, "dist.barrier()", error)
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (0,)
+
+
+def test_the_killed_rank_not_those_that_lost_it(diagnose: Diagnose) -> None:
+    logs: dict[str, str | bytes] = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", CLOSED.format(port=rank)) for rank in (0, 2)}
+    logs["rank1.log"] = steps(40)
+    logs["exit_codes.json"] = '{"0": 1, "1": -9, "2": 1}'
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_a_rank_put_away_after_the_others_gave_up_was_not_out_of_memory(diagnose: Diagnose) -> None:
+    error = "RuntimeError: [x/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
+    logs: dict[str, str | bytes] = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", error) for rank in (0, 2)}
+    logs["rank1.log"] = steps(40)
+    logs["exit_codes.json"] = '{"0": 1, "1": -9, "2": 1}'
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.symptom == "perf.hang"
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_same_error_everywhere_is_ordinary_and_accuses_nobody(diagnose: Diagnose) -> None:
+    error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (16x32 and 64x10)"
+    logs = {f"rank{rank}.log": trace(40, "out = model(x)", error) for rank in range(4)}
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.symptom == "fail.tensor-mismatch"
+    assert verdict.culprit_ranks == ()
+    assert verdict.affected_ranks == (0, 1, 2, 3)
+    assert not verdict.distributed_specific
+    assert "one process" in verdict.distributed_why
+
+
+def test_unknown_exception_still_names_rank_line_and_what_to_collect(diagnose: Diagnose) -> None:
+    logs = {"rank0.log": steps(10) + "waiting\n", "rank1.log": steps(10) + trace(33, "feed()", "ZorkError: the grue ate the lamp")}
+    report = diagnose(logs)
+    assert report.verdict is not None
+    assert report.verdict.rule is None
+    assert report.verdict.culprit_ranks == (1,)
+    assert "train.py:33" in report.verdict.summary
+    assert report.verdict.confidence.value == "possible"
+    assert any("log file a rank" in item.needs for item in report.not_checked)
+
+
+def test_several_independent_faults_give_several_findings(diagnose: Diagnose) -> None:
+    log = (
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+        "[rank3]: FileNotFoundError: [Errno 2] No such file or directory: '/data/shard-3.tar'\n"
+        "[rank0]: fine\n[rank2]: fine\n"
+    )
+    symptoms = {finding.symptom for finding in diagnose(log).findings}
+    assert "fail.out-of-memory" in symptoms
+    assert len(symptoms) >= 2
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "[node0:00026] Read -1, expected 36864, errno = 1\nepoch 1 step 10 loss 0.5\ntraining finished\n",
+        "node0:12:34 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.5<0>\nnode0:12:34 [0] NCCL INFO NET/IB : No device found.\nepoch 1 step 1 loss 2\n",
+        "W1115 10:00:00 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\nstep 1 loss 2\n",
+        "/opt/x.py:3: FutureWarning: torch.cuda.amp.autocast is deprecated.\nepoch 1 step 10 loss 0.5\n0 errors, error rate 0.12\n",
+        "",
+    ],
+)
+def test_noise_is_not_a_finding(diagnose: Diagnose, log: str) -> None:
+    assert diagnose(log).findings == ()
+
+
+def test_a_handled_exception_is_not_a_finding(diagnose: Diagnose) -> None:
+    log = steps(20) + trace(9, "fetch()", "ConnectionError: connection reset by peer") + "retrying\n" + steps(60) + "training finished\n"
+    assert diagnose(log).findings == ()
+
+
+def test_exit_status_zero_everywhere_is_health(diagnose: Diagnose) -> None:
+    logs: dict[str, str | bytes] = {"rank0.log": steps(20) + trace(9, "fetch()", "ValueError: x"), "rank1.log": steps(20)}
+    logs["exit_codes.json"] = '{"0": 0, "1": 0}'
+    assert diagnose(logs).findings == ()

@@ -1,0 +1,35 @@
+"""SARIF: the structure that the standard demands of what we write."""
+
+from __future__ import annotations
+
+import json
+
+from phalanx.report import Format, render
+
+from ..conftest import Diagnose
+from ..model.test_report import OOM
+
+
+def test_structure(diagnose: Diagnose) -> None:
+    document = json.loads(render(diagnose(OOM), Format.SARIF))
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "phalanx"
+    known = {rule["id"] for rule in driver["rules"]}
+    for result in run["results"]:
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        assert result.get("ruleId") is None or result["ruleId"] in known
+        for location in [*result["locations"], *result["relatedLocations"]]:
+            physical = location["physicalLocation"]
+            assert physical["region"]["startLine"] >= 1
+            assert " " not in physical["artifactLocation"]["uri"]
+    first = run["results"][0]
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "/home/user/train.py"
+    assert first["properties"]["culpritRanks"] == [2]
+
+
+def test_no_findings_is_an_empty_run(diagnose: Diagnose) -> None:
+    document = json.loads(render(diagnose("training finished\n"), Format.SARIF))
+    assert document["runs"][0]["results"] == []
