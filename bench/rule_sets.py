@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from phalanx.knowledge import Rule, load_rules
+from phalanx.knowledge.expression import Expression
 from phalanx.knowledge.literals import required_literals
 
 
@@ -31,7 +32,7 @@ def _reworded(rule: Rule, number: int) -> tuple:  # type: ignore[type-arg]
         literal = max(spec.literals, key=len)
         words = f"{literal[: len(literal) // 2]} variant{number} {literal[len(literal) // 2 :]}"
         pattern = re.escape(words)
-        evidence.append(replace(spec, line=re.compile(pattern), literals=required_literals(pattern)))
+        evidence.append(replace(spec, line=Expression(pattern), literals=required_literals(pattern)))
     return tuple(evidence)
 
 

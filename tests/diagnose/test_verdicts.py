@@ -145,3 +145,11 @@ def test_exit_status_zero_everywhere_is_health(diagnose: Diagnose) -> None:
     logs: dict[str, str | bytes] = {"rank0.log": steps(20) + trace(9, "fetch()", "ValueError: x"), "rank1.log": steps(20)}
     logs["exit_codes.json"] = '{"0": 0, "1": 0}'
     assert diagnose(logs).findings == ()
+
+
+def test_a_restart_that_succeeds_is_health(diagnose: Diagnose) -> None:
+    failed = "E1115 10:00:00 torch/distributed/elastic/agent.py:1] failed (exitcode: -9) local_rank: 1 (pid: 77) of binary: python\n"
+    log = steps(20) + failed + "W1115 restarting worker group, attempt 1/3\n" + steps(60) + "training finished\n"
+    assert diagnose(log).findings == ()
+    verdict = diagnose(steps(20) + failed).verdict
+    assert verdict is not None

@@ -7,7 +7,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phalanx.sources.scanner import LOOK_AHEAD, Needle, NeedleSet, can_compile, hits, pieces
+from phalanx.sources.scanner import LOOK_AHEAD, Needle, NeedleSet, hits, pieces, refused_expressions
 
 NEEDLES = NeedleSet([Needle("boom town"), Needle("WARNED", ignores_case=True), Needle(r"loss\W{0,4}nan\b", is_expression=True)])
 
@@ -51,5 +51,6 @@ def test_progress_bars_are_lines_of_their_own() -> None:
 
 
 def test_what_the_engine_cannot_take_is_said() -> None:
-    assert can_compile(r"(?P<x>a+)(?=b)")
-    assert not can_compile(r"(unclosed")
+    good, bad = [rf"word{number}(?P<x>a+)(?=b)" for number in range(9)], r"(\w+) again \1 (?<=(x|yy))(unclosed"
+    assert refused_expressions(good) == set()
+    assert refused_expressions([*good, bad, *good]) == {bad}

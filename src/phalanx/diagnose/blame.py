@@ -31,13 +31,15 @@ def assign_blame(claims: list[Claim], history: History) -> None:
 def _culprits(claim: Claim, history: History) -> frozenset[int]:
     everyone = history.world.all_ranks
     printers = claim.printers
-    if claim.from_prose or len(everyone) < 2:
+    if claim.from_prose:
         return frozenset()
-    if claim.blame is Blame.NAMED:
-        return _named(claim) & everyone
+    if claim.blame is Blame.NAMED and (named := _named(claim)):
+        return _fit_to_accuse(named, history)
+    if len(everyone) < 2:
+        return frozenset()
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history)
-    if claim.blame is Blame.NOBODY:
+    if claim.blame in (Blame.NOBODY, Blame.NAMED):
         return _gone(printers, history) if claim.is_communication else frozenset()
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
@@ -91,6 +93,19 @@ def _named(claim: Claim) -> frozenset[int]:
     return frozenset(found)
 
 
+def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:
+    """Who of the named ranks to accuse. Where ranks wait for different things, every one of them is missed by some:
+    then those are odd that the fewest are missed together with."""
+    everyone = history.world.all_ranks
+    if len(everyone) < 2 or _is_minority(named & everyone, everyone):
+        return named & everyone if len(everyone) > 1 else named
+    sets = [frozenset(ranks) for event in history.seen.events for ranks in event.data.get("sets", ())]
+    smallest = min(sets, key=len, default=frozenset())
+    if not _is_minority(smallest, everyone) or any(len(other) == len(smallest) and other != smallest for other in sets):
+        return frozenset()
+    return smallest
+
+
 def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     """Who is to blame that `waiting` ranks wait or lost a peer: those that reports name, died, are behind, or are silent.
 
@@ -98,8 +113,8 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     """
     everyone = history.world.all_ranks
     named = _named_in_stalls(history)
-    if named and _is_minority(named, everyone):
-        return named
+    if named and (accused := _fit_to_accuse(named, history)):
+        return accused
     died = frozenset(event.rank for event in history.own_deaths if event.rank is not None) - waiting
     if died and _is_minority(died, everyone):
         return died

@@ -47,15 +47,11 @@ class History:
         of a rank that was put away after the others had given up waiting for it."""
         exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is not None]
         codes = [int(event.data["code"]) for event in exits]
-        all_alike = (
-            len(codes) > 1
-            and len(set(codes)) == 1
-            and len({event.rank for event in exits}) >= max(2, len(self.world.all_ranks))
-        )
+        all_alike = len({event.rank for event in exits}) > 1 and len(set(codes)) == 1
         waited = any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events)
         own = []
         for event, code in zip(exits, codes, strict=True):
-            if code == 0 or code in _ENDED_BY_OTHERS:
+            if code == 0 or code in _ENDED_BY_OTHERS or self._ended_well_after(event):
                 continue
             if code == -signal.SIGKILL and (all_alike or waited):
                 continue
@@ -79,9 +75,18 @@ class History:
             if event.kind is EventKind.EXCEPTION and not _WRAPPERS.search(event.text[:200])
         ]
 
+    def _ended_well_after(self, event: Event) -> bool:
+        """The job says further down that it is done, and nobody died after that: it was restarted, or got over it."""
+        file = self.file_of(event)
+        if file is None or file.is_report or event.source == "record":
+            return False
+        end = max((entry.finished or 0 for entry in file.ranks.values()), default=0)
+        deaths = (other for other in self.seen.events if other.kind is EventKind.EXIT and other.data["code"] != 0)
+        return end > event.line and not any(other.file != event.file or other.line > end for other in deaths)
+
     def went_on_after(self, event: Event) -> bool:
         """The rank trained on, or ended well, after this event."""
-        if self.is_clean:
+        if self.is_clean or (event.rank is None and self._ended_well_after(event)):
             return True
         file = self.file_of(event)
         if file is None or file.is_report or event.source in ("prose", "record"):

@@ -19,7 +19,7 @@ _ONCE = (Role.EXCLUDES, Role.REQUIRES, Role.SUPPORTS)
 def patterns_of(rules: Iterable[Rule]) -> list[Pattern]:
     """What the scanner has to look for on behalf of the rules."""
     return [
-        Pattern((rule.code, index), spec.line, spec.literals, spec.ignores_case, once=spec.role in _ONCE and spec.ranks is Ranks.ANY)
+        Pattern((rule.code, index), spec.line, spec.literals, spec.line.ignores_case, once=spec.role in _ONCE and spec.ranks is Ranks.ANY)
         for rule in rules
         for index, spec in enumerate(rule.evidence)
         if spec.line is not None

@@ -20,12 +20,16 @@ _PREP = re.compile(
     r"|broadcast_parameters|broadcast_optimizer_state|broadcast_global_variables|broadcast_variables|BroadcastGlobalVariables"
     r"|\.cuda\(|set_device\(|\.to\(\s*(?:device|rank|local_rank|args|f?[\"']cuda)|deepspeed\.initialize|\.prepare\(|build_model|create_model"
     r"|make_dataset|get_dataset|Dataset\(|download|read_csv|open\(|scope\(\)|\.compile\(|tokeniz|_verify_param_shape|_sync_module_states"
-    r"|experimental_distribute_dataset|load_checkpoint|restore\("
+    r"|experimental_distribute_dataset|load_checkpoint|restore\(|tf\.Variable\(|tf\.device\("
 )
 _TRAIN = re.compile(
     r"\.backward\(|optimizer\.step|\.step\(|\.fit\(|fit_generator|train_step|training_step|train_one_epoch|train_epoch|\.train\(|\btrain\("
     r"|evaluate\(|validate\(|train_on_batch|strategy\.run|run_step|sess\.run|model\(|net\(|criterion\(|loss_fn\(|all_reduce\(|allreduce|all_gather"
-    r"|barrier\(|for \w+(?:, ?\(?[\w, ]+\)?)? in |apply_gradients|_training_loop|inner_training_loop|synchronize\(|\.item\(\)|save\("
+    r"|for \w+(?:, ?\(?[\w, ]+\)?)? in |apply_gradients|_training_loop|inner_training_loop|synchronize\(|\.item\(\)|save\("
+)
+# Batches are moved to the device in the loop, models before it.
+_BATCH_MOVE = re.compile(
+    r"\b(?:inputs?|labels?|images?|imgs?|targets?|batch|data|features|tokens|x|y|xb|yb|input_ids)\b[^=]*=[^=].*\.(?:cuda|to)\("
 )
 _TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
 _PREP_FUNCTIONS = re.compile(
@@ -68,6 +72,8 @@ def _by_frames(event: Event) -> Stage | None:
         text = frame.source
         if _COMM.search(text) or _COMM_FUNCTIONS.search(frame.function):
             return Stage.COMM
+        if _BATCH_MOVE.search(text):
+            return Stage.TRAIN
         if _PREP.search(text):
             # Data may also be loaded, and models moved, in the middle of training.
             return (

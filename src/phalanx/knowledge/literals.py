@@ -7,7 +7,6 @@ returns a small set of which one must appear, e.g. `'(?:refused|reset) by peer'`
 
 from __future__ import annotations
 
-import re
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
@@ -16,10 +15,14 @@ SHORTEST = 4
 _MOST_ALTERNATIVES = 24
 
 
+def check_syntax(pattern: str) -> None:
+    """Raise re.error if this is no regular expression."""
+    sre_parser.parse(pattern)
+
+
 def required_literals(pattern: str) -> frozenset[str]:
     """One string of the returned set is in every match, in any case of letters if the pattern ignores case."""
-    flags = re.IGNORECASE if re.compile(pattern).flags & re.IGNORECASE else 0
-    best = _best_of(sre_parser.parse(pattern, flags).data)
+    best = _best_of(sre_parser.parse(pattern).data)
     if best is None:
         raise ValueError(
             f"the expression {pattern!r} has no literal of {SHORTEST} or more characters that every match contains; "

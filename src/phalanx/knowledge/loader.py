@@ -10,8 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from phalanx.knowledge.expression import Expression
 from phalanx.knowledge.fixes import FIX_PATTERNS
-from phalanx.knowledge.literals import required_literals
+from phalanx.knowledge.literals import check_syntax, required_literals
 from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Role, Safety, Stage
@@ -98,7 +99,7 @@ def _build(front: dict[str, Any], body: str, path: Path) -> Rule:
         if not any(case.fires for case in cases) or all(case.fires for case in cases):
             raise RuleError(path, "## Tests needs at least one `### fires:` and one `### silent:` case")
     blame = Blame(front.get("blame", "printer"))
-    if blame is Blame.NAMED and not any(s.line and "culprit" in s.line.groupindex for s in evidence):
+    if blame is Blame.NAMED and not any(s.line and "(?P<culprit>" in s.line.pattern for s in evidence):
         raise RuleError(path, 'blame = "named" needs a capture (?P<culprit>…) in some line expression')
     return Rule(
         code=code,
@@ -141,15 +142,14 @@ def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
         codes = item["exit"] if isinstance(item["exit"], list) else [item["exit"]]
         return EvidenceSpec(role, ranks, exit_codes=frozenset(codes))
     if given == ["prose"]:
-        return EvidenceSpec(role, ranks, prose=re.compile(item["prose"], re.IGNORECASE | re.DOTALL))
-    pattern = re.compile(item["line"])
-    return EvidenceSpec(
-        role,
-        ranks,
-        line=pattern,
-        literals=required_literals(item["line"]),
-        ignores_case=bool(pattern.flags & re.IGNORECASE),
-    )
+        return EvidenceSpec(role, ranks, prose=_checked(item["prose"], re.IGNORECASE | re.DOTALL))
+    return EvidenceSpec(role, ranks, line=Expression(item["line"]), literals=required_literals(item["line"]))
+
+
+def _checked(pattern: str, flags: int = 0) -> Expression:
+    """The expression, refused now if its syntax is wrong rather than when it is first used."""
+    check_syntax(pattern)
+    return Expression(pattern, flags)
 
 
 def _fix(item: dict[str, Any], path: Path) -> FixSpec:
@@ -163,7 +163,7 @@ def _fix(item: dict[str, Any], path: Path) -> FixSpec:
         why=item["why"],
         confirm=item.get("confirm", ""),
         safety=Safety(item.get("safety", "display")),
-        when=re.compile(item["when"]) if "when" in item else None,
+        when=_checked(item["when"]) if "when" in item else None,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from phalanx.knowledge.expression import Expression
 from phalanx.model import Confidence, Role, Safety, Stage
 
 
@@ -48,11 +48,10 @@ class EvidenceSpec:
 
     role: Role
     ranks: Ranks = Ranks.ANY
-    line: re.Pattern[str] | None = None
-    prose: re.Pattern[str] | None = None
+    line: Expression | None = None
+    prose: Expression | None = None
     exit_codes: frozenset[int] = frozenset()
     literals: frozenset[str] = frozenset()
-    ignores_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class FixSpec:
     why: str
     confirm: str = ""
     safety: Safety = Safety.DISPLAY
-    when: re.Pattern[str] | None = None
+    when: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from phalanx.model import Event, EventKind, Unchecked
 from phalanx.sources.dialects import Dialect, sniff
@@ -16,7 +16,7 @@ from phalanx.sources.people import words_of_person
 from phalanx.sources.progress import position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import Needle, NeedleSet, Piece, can_compile, hits, pieces
+from phalanx.sources.scanner import Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, survey_sample
@@ -32,12 +32,23 @@ _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its en
 _READ = 300  # times one reader looks at one piece
 
 
+class Searchable(Protocol):
+    """A regular expression, compiled or not yet."""
+
+    @property
+    def pattern(self) -> str:
+        """Its text."""
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in the text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A line to look for. `key` is the asker's own; one of `literals` stands in every match."""
 
     key: Hashable
-    expression: re.Pattern[str]
+    expression: Searchable
     literals: frozenset[str]
     ignores_case: bool = False
     once: bool = False  # that it is there is all that matters, not how often or where
@@ -71,8 +82,9 @@ class Collector:
         numbers: dict[Needle, int] = {}
         self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
         self.readers_at: dict[int, list[Reader]] = defaultdict(list)
+        refused = refused_expressions([p.expression.pattern for p in patterns if _is_common(p)])
         for pattern in patterns:
-            for needle in _needles_of(pattern):
+            for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
         for reader in load_readers():
             for literal in reader.TRIGGERS:
@@ -98,10 +110,16 @@ class Collector:
         return found
 
 
-def _needles_of(pattern: Pattern) -> list[Needle]:
-    """The pattern's literals; the whole expression where they are so short that every other line would have one."""
-    if min(map(len, pattern.literals)) < _RARE and can_compile(pattern.expression.pattern):
-        return [Needle(pattern.expression.pattern, True, pattern.ignores_case, pattern.once)]
+def _is_common(pattern: Pattern) -> bool:
+    """Its literals are so short that every other line would have one."""
+    return min(map(len, pattern.literals)) < _RARE
+
+
+def _needles_of(pattern: Pattern, refused: set[str]) -> list[Needle]:
+    """The pattern's literals; the whole expression where they are common."""
+    text = pattern.expression.pattern
+    if _is_common(pattern) and text not in refused:
+        return [Needle(text, True, pattern.ignores_case, pattern.once)]
     return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
 
 

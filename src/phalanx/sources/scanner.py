@@ -103,13 +103,16 @@ def _flags(needle: Needle) -> int:
     return int(flags | (hyperscan.HS_FLAG_SINGLEMATCH if needle.once else 0))
 
 
-def can_compile(expression: str) -> bool:
-    """Whether the engine takes this expression; one it refuses is looked for by its literals."""
+def refused_expressions(expressions: Sequence[str]) -> set[str]:
+    """Those that the engine does not take; they are looked for by their literals instead."""
     try:
-        NeedleSet([Needle(expression, is_expression=True)])
+        NeedleSet([Needle(one, is_expression=True) for one in expressions])
     except hyperscan.error:
-        return False
-    return True
+        if len(expressions) == 1:
+            return set(expressions)
+        half = len(expressions) // 2
+        return refused_expressions(expressions[:half]) | refused_expressions(expressions[half:])
+    return set()
 
 
 def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:

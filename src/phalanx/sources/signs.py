@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from phalanx.sources.scanner import Needle, NeedleSet, can_compile
+from phalanx.sources.scanner import Needle, NeedleSet, refused_expressions
 
 _BLOCK = 4 << 10
 
@@ -16,7 +16,8 @@ class SignSet:
 
     def __init__(self, signs: Mapping[str, re.Pattern[str]]) -> None:
         self._signs = list(signs.items())
-        self._quick = [number for number, (_, pattern) in enumerate(self._signs) if can_compile(pattern.pattern)]
+        refused = refused_expressions([pattern.pattern for pattern in signs.values()])
+        self._quick = [number for number, (_, pattern) in enumerate(self._signs) if pattern.pattern not in refused]
         self._slow = [number for number in range(len(self._signs)) if number not in self._quick]
         self._needles = NeedleSet([self._needle(number) for number in self._quick])
 

@@ -26,7 +26,7 @@ TRIGGERS = (
 _WATCHDOG = re.compile(r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)")
 _GLOO = re.compile(r"Timed out waiting (?P<ms>\d+)ms for (?P<op>\w+) operation to complete")
 _MISSING_INLINE = re.compile(r"\[missing ranks: ?(?P<ranks>[\d, ]+)")
-_MISSING_LIST = re.compile(r"^\s*(?P<rank>\d+): \[")
+_MISSING_LIST = re.compile(r"^\s*(?P<rank>\d+)!?: \[(?P<tensors>[^\]]*)")
 _BARRIER = re.compile(r"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
 
 
@@ -46,9 +46,15 @@ def read(window: Window) -> Iterator[Event]:
         yield window.event(EventKind.STALL, "horovod", data={"missing": _numbers(match["ranks"])})
     elif "Missing ranks:" in text or "Stalled ranks:" in text:
         # Horovod prints the missing ranks one a line; a cut list ends in an ellipsis.
-        missing = [int(found["rank"]) for _, line in window.following(64) if (found := _MISSING_LIST.match(line))]
-        if missing:
-            yield window.event(EventKind.STALL, "horovod", data={"missing": tuple(sorted(set(missing)))})
+        listed = [found for _, line in window.following(64) if (found := _MISSING_LIST.match(line))]
+        by_tensor: dict[str, set[int]] = {}
+        for found in listed:
+            for tensor in found["tensors"].strip(" ]").split(", "):
+                by_tensor.setdefault(tensor, set()).add(int(found["rank"]))
+        sets = sorted({tuple(sorted(ranks)) for ranks in by_tensor.values()})
+        if sets:
+            missing = tuple(sorted({rank for ranks in sets for rank in ranks}))
+            yield window.event(EventKind.STALL, "horovod", data={"missing": missing, "sets": tuple(sets)})
 
 
 def _numbers(text: str) -> tuple[int, ...]:
