@@ -31,9 +31,19 @@ class History:
         return self._files.get(event.file)
 
     @cached_property
+    def _exits(self) -> list[Event]:
+        """Exits that a rank is known for and that the job did not get over."""
+        exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is not None]
+        return [event for event in exits if not self._ended_well_after(event)]
+
+    @cached_property
     def exit_codes(self) -> dict[int, int]:
-        """How each rank ended, where it is told."""
-        return {rank.number: rank.exit_code for rank in self.world.ranks if rank.exit_code is not None}
+        """How each rank ended, where it is told; the first word of it counts."""
+        codes: dict[int, int] = {}
+        for event in self._exits:
+            if event.rank is not None:
+                codes.setdefault(event.rank, int(event.data["code"]))
+        return codes
 
     @cached_property
     def is_clean(self) -> bool:
@@ -45,13 +55,13 @@ class History:
     def own_deaths(self) -> list[Event]:
         """Exits that a rank brought on itself: not those by a signal from outside that every rank got, nor the end
         of a rank that was put away after the others had given up waiting for it."""
-        exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is not None]
+        exits = self._exits
         codes = [int(event.data["code"]) for event in exits]
         all_alike = len({event.rank for event in exits}) > 1 and len(set(codes)) == 1
         waited = any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events)
         own = []
         for event, code in zip(exits, codes, strict=True):
-            if code == 0 or code in _ENDED_BY_OTHERS or self._ended_well_after(event):
+            if code == 0 or code in _ENDED_BY_OTHERS:
                 continue
             if code == -signal.SIGKILL and (all_alike or waited):
                 continue
