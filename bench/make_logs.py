@@ -1,6 +1,6 @@
 """Writes realistic logs of a job of many ranks with one fault in it, one file a rank, of any total size.
 
-    python bench/make_logs.py bench/data/1g --gib 1 --ranks 256
+python bench/make_logs.py bench/data/1g --gib 1 --ranks 256
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def write_logs(folder: Path, total_bytes: int, ranks: int, seed: int = 0) -> Non
     block = [_line(generator, 7, ranks) for _ in range(4000)]
     for rank in range(ranks):
         with (folder / f"rank{rank}.log").open("w", encoding="utf-8") as file:
-            for template in _INFO:
-                file.write(template.format(**_values(generator, rank, ranks)) + "\n")
+            for number in range(120):  # libraries talk while the job starts
+                file.write(_INFO[number % len(_INFO)].format(**_values(generator, rank, ranks)) + "\n")
             written, start = file.tell(), rank % len(block)
             while written < share:
                 lines = block[start:] + block[:start]
@@ -77,7 +77,7 @@ def _values(generator: random.Random, rank: int, ranks: int) -> dict[str, object
 
 def _line(generator: random.Random, rank: int, ranks: int) -> str:
     kind = generator.random()
-    template = _STEP if kind < 0.9 else generator.choice(_NOISE) if kind < 0.95 else generator.choice(_INFO)
+    template = _STEP if kind < 0.95 else generator.choice(_NOISE)
     return template.format(**_values(generator, rank, ranks))
 
 

@@ -20,7 +20,9 @@ def rules_of_size(count: int) -> list[Rule]:
     while len(made) < count:
         number = len(made)
         origin = shipped[number % len(shipped)]
-        made.append(replace(origin, code=f"ZZ{chr(65 + number // 1000)}{number % 1000:03d}", evidence=_reworded(origin, number)))
+        made.append(
+            replace(origin, code=f"ZZ{chr(65 + number // 1000)}{number % 1000:03d}", evidence=_reworded(origin, number))
+        )
     return made
 
 

@@ -13,7 +13,7 @@ NEEDLES = NeedleSet([Needle("boom town"), Needle("WARNED", ignores_case=True), N
 
 
 def lines_found(data: bytes, size: int) -> list[tuple[int, bytes]]:
-    return [(hit.number, piece.data[hit.start : hit.stop]) for piece in pieces(io.BytesIO(data), size) for hit in hits(piece, NEEDLES)]
+    return [(piece.line_at(hit.start), piece.data[hit.start : hit.stop]) for piece in pieces(io.BytesIO(data), size) for hit in hits(piece, NEEDLES)]
 
 
 @settings(max_examples=60, deadline=None)

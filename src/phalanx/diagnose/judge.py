@@ -136,5 +136,5 @@ def _evidence(proof: Proof) -> Evidence:
         text=" ".join(event.text.split())[:600],
         role=proof.role,
         host=event.host,
-        context=event.context,
+        context=event.context(),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge import EvidenceSpec, Ranks, Rule
+from phalanx.knowledge.literals import is_common
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import Match, Observations, Pattern
 from phalanx.sources.readers.exits import normal_code
@@ -19,7 +20,14 @@ _ONCE = (Role.EXCLUDES, Role.REQUIRES, Role.SUPPORTS)
 def patterns_of(rules: Iterable[Rule]) -> list[Pattern]:
     """What the scanner has to look for on behalf of the rules."""
     return [
-        Pattern((rule.code, index), spec.line, spec.literals, spec.line.ignores_case, once=spec.role in _ONCE and spec.ranks is Ranks.ANY)
+        Pattern(
+            (rule.code, index),
+            spec.line,
+            spec.literals,
+            spec.line.ignores_case,
+            is_common=any(map(is_common, spec.literals)),
+            once=spec.role in _ONCE and spec.ranks is Ranks.ANY,
+        )
         for rule in rules
         for index, spec in enumerate(rule.evidence)
         if spec.line is not None

@@ -7,11 +7,137 @@ returns a small set of which one must appear, e.g. `'(?:refused|reset) by peer'`
 
 from __future__ import annotations
 
+import re
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
 SHORTEST = 4
+# Words that stand in every other line of a healthy log: looking for them by themselves would find nothing but noise.
+_COMMON_WORDS = frozenset(
+    [
+        "loss",
+        "losses",
+        "error",
+        "errors",
+        "failed",
+        "failure",
+        "world",
+        "size",
+        "world_size",
+        "data",
+        "dataset",
+        "train",
+        "training",
+        "shard",
+        "shards",
+        "nodes",
+        "ranks",
+        "rank",
+        "device",
+        "devices",
+        "tensor",
+        "tensors",
+        "memory",
+        "exit",
+        "exitcode",
+        "strategy",
+        "replica",
+        "replicas",
+        "distribut",
+        "distributed",
+        "missing",
+        "unexpected",
+        "loading",
+        "expected",
+        "invalid",
+        "different",
+        "finite",
+        "sampler",
+        "only",
+        "not",
+        "found",
+        "match",
+        "valid",
+        "grads",
+        "metric",
+        "optimizer",
+        "gradient",
+        "torch",
+        "torchrun",
+        "horovod",
+        "spark",
+        "class",
+        "label",
+        "token",
+        "record",
+        "sample",
+        "samples",
+        "column",
+        "word",
+        "table",
+        "info",
+        "warning",
+        "init",
+        "connect",
+        "connected",
+        "model",
+        "batch",
+        "step",
+        "epoch",
+        "iteration",
+        "rate",
+        "learning",
+        "checkpoint",
+        "saving",
+        "saved",
+        "save",
+        "traceback",
+        "exception",
+        "oserror",
+        "runtimeerror",
+        "sigterm",
+        "address",
+        "pointer",
+        "differ",
+        "linked",
+        "compiled",
+        "kill",
+        "killed",
+        "reason",
+        "fp16",
+        "float16",
+        "scaler",
+        "load",
+        "num_workers",
+        "workers",
+        "worker",
+        "less",
+        "than",
+        "set",
+        "unknown",
+        "the",
+        "nccl",
+        "is",
+        "be",
+        "must",
+        "with",
+        "for",
+        "from",
+        "time",
+        "version",
+        "option",
+        "options",
+        "argument",
+        "arguments",
+        "value",
+        "values",
+        "file",
+        "files",
+        "process",
+        "processes",
+    ]
+)
 _MOST_ALTERNATIVES = 24
 
 
@@ -31,8 +157,14 @@ def required_literals(pattern: str) -> frozenset[str]:
     return best
 
 
-def _worth(literals: frozenset[str]) -> tuple[int, int]:
-    return min(len(text) for text in literals), -len(literals)
+def is_common(literal: str) -> bool:
+    """Too short, or made of words that healthy logs are full of."""
+    words = re.findall(r"[a-z0-9_]+", literal.lower())
+    return len(literal.strip()) < 5 or all(word in _COMMON_WORDS for word in words)
+
+
+def _worth(literals: frozenset[str]) -> tuple[bool, int, int]:
+    return not any(map(is_common, literals)), min(len(text) for text in literals), -len(literals)
 
 
 def _best_of(tokens: Any) -> frozenset[str] | None:

@@ -1,12 +1,14 @@
 """What was observed: one log line, exception, exit, stall report or stack, and where it stood."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-_PACKAGES = frozenset({"torch", "tensorflow", "keras", "horovod", "jax", "numpy", "ray", "lightning", "deepspeed", "accelerate"})
+_PACKAGES = frozenset(
+    {"torch", "tensorflow", "keras", "horovod", "jax", "numpy", "ray", "lightning", "deepspeed", "accelerate"}
+)
 
 
 class EventKind(StrEnum):
@@ -58,7 +60,8 @@ class Event:
     time: float | None = None
     frames: tuple[Frame, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
-    context: tuple[tuple[int, str], ...] = ()
+    # The lines around it, made when somebody wants to show them: most events are never shown.
+    context: Callable[[], tuple[tuple[int, str], ...]] = tuple
 
     @property
     def user_frame(self) -> Frame | None:

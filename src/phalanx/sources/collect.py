@@ -23,11 +23,11 @@ from phalanx.sources.survey import FileSurvey, survey_sample
 from phalanx.sources.text import clean
 from phalanx.sources.window import Window
 
-_SAMPLE_BUDGET = 4 << 20  # bytes surveyed in all, shared by the files
-_LEAST_SAMPLE, _MOST_SAMPLE = 8 << 10, 256 << 10
+_SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
+_LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
+_LONGEST_REPORT = 512 << 10
 _KEPT = 6  # matches kept of one pattern, rank and file
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
-_RARE = 8  # a literal shorter than this is too common to look for by itself
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
 _READ = 300  # times one reader looks at one piece
 
@@ -51,6 +51,7 @@ class Pattern:
     expression: Searchable
     literals: frozenset[str]
     ignores_case: bool = False
+    is_common: bool = False  # its literals stand in healthy lines too: look for the whole expression
     once: bool = False  # that it is there is all that matters, not how often or where
 
 
@@ -82,7 +83,7 @@ class Collector:
         numbers: dict[Needle, int] = {}
         self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
         self.readers_at: dict[int, list[Reader]] = defaultdict(list)
-        refused = refused_expressions([p.expression.pattern for p in patterns if _is_common(p)])
+        refused = refused_expressions([p.expression.pattern for p in patterns if p.is_common])
         for pattern in patterns:
             for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
@@ -110,15 +111,10 @@ class Collector:
         return found
 
 
-def _is_common(pattern: Pattern) -> bool:
-    """Its literals are so short that every other line would have one."""
-    return min(map(len, pattern.literals)) < _RARE
-
-
 def _needles_of(pattern: Pattern, refused: set[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
     text = pattern.expression.pattern
-    if _is_common(pattern) and text not in refused:
+    if pattern.is_common and text not in refused:
         return [Needle(text, True, pattern.ignores_case, pattern.once)]
     return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
 
@@ -138,7 +134,7 @@ class _FileReader:
     def read(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
         tail, tail_line = b"", 1
         for piece in pieces(stream):
-            if piece.first_line == 1 and self._survey.size == 0 and not self._begin(piece):
+            if piece.is_first and not self._begin(piece):
                 return
             self._scan(piece)
             read = piece.limit if not piece.is_last else len(piece.data)
@@ -146,7 +142,7 @@ class _FileReader:
             if progress is not None:
                 progress(read)
             # Keep enough for the survey of the tail: the end of this piece, behind what is left of the last.
-            tail, tail_line = _join_tail(tail, tail_line, piece.data[:read], piece.first_line, self._sample)
+            tail, tail_line = _join_tail(tail, tail_line, piece, read, self._sample)
         if self._survey.size == 0:
             self._found.unchecked.append(
                 Unchecked(f"{self._input.name}: empty", "the output of the rank, if it had any")
@@ -171,7 +167,7 @@ class _FileReader:
             return False
         lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
         self._dialect = sniff(lines, self._survey.rank)
-        if len(piece.data) <= _MOST_SAMPLE * 2:
+        if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             self._survey.prose = words_of_person(piece.data.decode("utf-8", "replace"), name)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._survey.is_complete = len(head) == len(piece.data)
@@ -235,7 +231,6 @@ class _FileReader:
         captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
         self._found.matches.append(Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after))
 
-
     def _trained_before(self, rank: int | None, window: Window) -> bool:
         entry = self._survey.ranks.get(rank)
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
@@ -243,14 +238,12 @@ class _FileReader:
         return any(position_of(line) is not None for line in window.preceding(30))
 
 
-def _join_tail(tail: bytes, tail_line: int, data: bytes, first_line: int, wanted: int) -> tuple[bytes, int]:
+def _join_tail(tail: bytes, tail_line: int, piece: Piece, read: int, wanted: int) -> tuple[bytes, int]:
     """The last `wanted` bytes or so read until now, from a line start, and the number of their first line."""
-    if len(data) >= wanted:
-        start = data.find(b"\n", len(data) - wanted) + 1
-        return data[start:], first_line + data.count(b"\n", 0, start)
-    joined = tail + data
-    joined_line = tail_line if tail else first_line
-    if len(joined) <= wanted:
-        return joined, joined_line
-    start = joined.find(b"\n", len(joined) - wanted) + 1
+    if read >= wanted:
+        start = piece.data.find(b"\n", read - wanted, read) + 1
+        return piece.data[start:read], piece.first_line + piece.data.count(b"\n", 0, start)
+    joined = tail + piece.data[:read]
+    joined_line = tail_line if tail else piece.first_line
+    start = joined.find(b"\n", max(len(joined) - wanted, 0)) + 1 if len(joined) > wanted else 0
     return joined[start:], joined_line + joined.count(b"\n", 0, start)

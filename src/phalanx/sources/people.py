@@ -6,7 +6,8 @@ import re
 
 from phalanx.sources.text import fold
 
-_PERSONAL = re.compile(r"\b(?:I|I'm|I've|Im|my|we|our|me|us|you|your|please|thanks|anyone|help)\b")
+# First person singular: programs say "we", "you" and "please" too ("we are taking the entire process down").
+_PERSONAL = re.compile(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 _TEMPLATE = re.compile(
     r"^\W*(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b",
@@ -28,13 +29,14 @@ def words_of_person(text: str, name: str = "") -> str | None:
     if len(text) > _LONGEST_REPORT:
         return None
     prose: list[str] = []
-    in_fence, personal, sentences, whole, template = False, 0, 0, 0, 0
+    in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
         if _FENCE.match(line):
             in_fence = not in_fence
             continue
         if in_fence or _MACHINE.match(line):
+            machine += not in_fence
             continue
         if _TEMPLATE.match(line):
             template += 1
@@ -54,6 +56,6 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or personal >= 2
         or template >= 2
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
-        or (whole >= 1 and whole >= 0.3 * len(lines))
+        or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
     )
     return fold(" ".join(prose))[:_LONGEST_PROSE] if is_report else None

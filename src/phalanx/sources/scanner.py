@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import hyperscan
@@ -17,9 +17,10 @@ from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 4 << 20
 LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
+EDGE = 512 << 10  # what counts as the head and the tail of a file
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """A stretch of a file; hits are only taken below `limit`, what follows comes again in the next piece."""
 
@@ -27,15 +28,37 @@ class Piece:
     limit: int
     first_line: int
     is_last: bool
+    is_first: bool = False
+    _marks: list[tuple[int, int]] = field(default_factory=list)  # (offset, line number) pairs already counted
+
+    def line_at(self, offset: int) -> int:
+        """The number of the line that begins at or holds this offset, counted from the nearest place already known."""
+        marks = self._marks or [(0, self.first_line)]
+        place, number = min(marks, key=lambda mark: abs(mark[0] - offset))
+        if place <= offset:
+            number += self.data.count(b"\n", place, offset)
+        else:
+            number -= self.data.count(b"\n", offset, place)
+        self._marks = [*marks[-3:], (offset, number)]
+        return number
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """The head and the tail of the file, as far as they lie in this piece: expressions, which are slower to look
+        for than literals, are only looked for there. A job's start and its death are told at the ends of a log."""
+        size = len(self.data)
+        if size <= 2 * EDGE:
+            return [(0, size)] if self.is_first or self.is_last else []
+        head = [(0, EDGE)] if self.is_first else []
+        return head + ([(self.data.rfind(b"\n", 0, size - EDGE) + 1, size)] if self.is_last else [])
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that holds at least one needle: its bounds in the piece, its number, and which needles."""
+    """A line that holds at least one needle: its bounds in the piece, and which needles."""
 
     start: int
     stop: int
-    number: int
     needles: frozenset[int]
 
 
@@ -53,33 +76,54 @@ class Needle:
 
 
 class NeedleSet:
-    """A compiled set of needles; `scan` tells which of them stand where."""
+    """A compiled set of needles; `scan` tells which of them stand where.
+
+    Plain literals, literals in any case and expressions are three databases: each kind slows the others down.
+    """
 
     def __init__(self, needles: Sequence[Needle]) -> None:
         """A needle's position in the sequence is its id."""
-        self._database: hyperscan.Database | None = None
-        if needles:
-            self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-            self._database.compile(
-                expressions=[_expression(needle) for needle in needles],
-                ids=list(range(len(needles))),
-                flags=[_flags(needle) for needle in needles],
-                elements=len(needles),
-            )
+        numbered = list(enumerate(needles))
+        literals = [(number, needle) for number, needle in numbered if not needle.is_expression]
+        self._literals = [
+            _compile([pair for pair in literals if not pair[1].ignores_case]),
+            _compile([pair for pair in literals if pair[1].ignores_case]),
+        ]
+        self._expressions = _compile([pair for pair in numbered if pair[1].is_expression])
 
-    def scan(self, data: bytes) -> list[tuple[int, int]]:
-        """(end offset, id) of every occurrence, in order of the offset."""
+    def scan(self, data: bytes, stretches: Sequence[tuple[int, int]] | None = None) -> list[tuple[int, int]]:
+        """(end offset, id) of every occurrence, in order of the offset; expressions only in these stretches, if given."""
         found: list[tuple[int, int]] = []
-        if self._database is None or not data:
-            return found
-        append = found.append
-
-        def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
-            append((end, number))
-
-        self._database.scan(data, match_event_handler=note)
+        for database in self._literals:
+            _scan(database, data, 0, found)
+        for start, stop in ((0, len(data)),) if stretches is None else stretches:
+            _scan(self._expressions, data[start:stop] if stop - start < len(data) else data, start, found)
         found.sort()
         return found
+
+
+def _compile(needles: Sequence[tuple[int, Needle]]) -> hyperscan.Database | None:
+    if not needles:
+        return None
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[_expression(needle) for _, needle in needles],
+        ids=[number for number, _ in needles],
+        flags=[_flags(needle) for _, needle in needles],
+        elements=len(needles),
+    )
+    return database
+
+
+def _scan(database: hyperscan.Database | None, data: bytes, offset: int, found: list[tuple[int, int]]) -> None:
+    if database is None or not data:
+        return
+    append = found.append
+
+    def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
+        append((end + offset, number))
+
+    database.scan(data, match_event_handler=note)
 
 
 _ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")
@@ -119,27 +163,29 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two."""
     carried = b""
     first_line = 1
+    is_first = True
     while True:
         fresh = stream.read(size)
         data = carried + fresh
         if len(fresh) < size:  # buffered streams read short only at their end
             if data:
-                yield Piece(data, len(data), first_line, True)
+                yield Piece(data, len(data), first_line, True, is_first)
             return
         limit = max(len(data) - LOOK_AHEAD, 0)
         cut = data.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
-        yield Piece(data, cut, first_line, False)
-        first_line += data.count(b"\n", 0, cut)
+        piece = Piece(data, cut, first_line, False, is_first)
+        first_line = piece.line_at(cut)
+        yield piece
+        is_first = False
         carried = data[cut:]
 
 
 def hits(piece: Piece, needles: NeedleSet) -> Iterator[Hit]:
     """The lines of a piece that hold needles, each once, in order."""
-    found = needles.scan(piece.data)
-    data, position, number = piece.data, 0, piece.first_line
-    index = 0
+    found = needles.scan(piece.data, piece.ends)
+    data, index = piece.data, 0
     while index < len(found):
         end, literal = found[index]
         start = _line_start(data, end - 1)
@@ -151,9 +197,7 @@ def hits(piece: Piece, needles: NeedleSet) -> Iterator[Hit]:
         while index < len(found) and found[index][0] <= stop:
             inside.add(found[index][1])
             index += 1
-        number += data.count(b"\n", position, start)
-        position = start
-        yield Hit(start, stop, number, frozenset(inside))
+        yield Hit(start, stop, frozenset(inside))
 
 
 def _line_start(data: bytes, at: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from phalanx.sources.scanner import Needle, NeedleSet, refused_expressions
 
@@ -36,12 +36,3 @@ class SignSet:
                 if pattern.search(text):
                     counts[name] += 1
         return counts
-
-    def find_all(self, name: str, sample: bytes) -> Iterator[re.Match[str]]:
-        """Every occurrence of one sign, in the blocks that show it."""
-        number = next(index for index, (sign, _) in enumerate(self._signs) if sign == name)
-        pattern = self._signs[number][1]
-        for start in range(0, len(sample), _BLOCK):
-            block = sample[start : start + _BLOCK]
-            if number in self._slow or any(self._quick[index] == number for _, index in self._needles.scan(block)):
-                yield from pattern.finditer(block.decode("utf-8", "replace"))

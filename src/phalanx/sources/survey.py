@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position, position_of, shows_end
+from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
 
@@ -57,19 +59,30 @@ class FileSurvey:
         return self.prose is not None
 
 
-_WORLD_SIGNS = SignSet({"world": _WORLD})
+_WORLD_NEEDLES = NeedleSet([Needle(_WORLD.pattern, is_expression=True, ignores_case=True)])
 
 
 def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: Dialect, signs: SignSet) -> None:
     """Add a stretch of the file to its survey."""
     survey.signs.update(signs.count(sample))
-    for match in _WORLD_SIGNS.find_all("world", sample):
-        size = int(next(value for value in match.groups() if value is not None))
-        if 0 < size <= _LARGEST_WORLD:
-            survey.world_sizes.append(size)
+    survey.world_sizes.extend(_world_sizes(sample))
     for index, raw in enumerate(sample.split(b"\n")):
         for part in raw.split(b"\r"):
             _survey_line(survey, clean(part[:2048]), first_line + index, dialect)
+
+
+def _world_sizes(sample: bytes) -> Iterator[int]:
+    """What lines of the sample state of the job's size. The slow expression only sees lines that the scanner picked."""
+    done = -1
+    for end, _ in _WORLD_NEEDLES.scan(sample):
+        if end <= done:
+            continue
+        start, stop = sample.rfind(b"\n", 0, end) + 1, sample.find(b"\n", end)
+        done = stop if stop >= 0 else len(sample)
+        for match in _WORLD.finditer(sample[start : min(done, start + 4096)].decode("utf-8", "replace")):
+            size = int(next(value for value in match.groups() if value is not None))
+            if 0 < size <= _LARGEST_WORLD:
+                yield size
 
 
 def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.dialects import Dialect, Speaker
@@ -31,11 +32,11 @@ class Window:
     @property
     def number(self) -> int:
         """The number of the line that was hit."""
-        return self.hit.number
+        return self.piece.line_at(self.hit.start)
 
     def following(self, most: int = 400) -> Iterator[tuple[int, str]]:
         """The same speaker's next lines, with their numbers."""
-        data, position, number = self.piece.data, self.hit.stop, self.hit.number
+        data, position, number = self.piece.data, self.hit.stop, self.number
         floor = min(len(data), self.hit.start + LOOK_AHEAD)
         taken = 0
         while position < floor and taken < most:
@@ -59,24 +60,18 @@ class Window:
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
-    def context(self) -> tuple[tuple[int, str], ...]:
-        """The raw lines around the hit, to be shown to a person."""
+    def context(self) -> Callable[[], tuple[tuple[int, str], ...]]:
+        """The lines around the hit, to be shown to a person; only their bytes are kept until then."""
         data = self.piece.data
-        start, before = self.hit.start, 0
-        while before < _CONTEXT_LINES and start > 0:
-            start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), start - 1) + 1 if start > 1 else 0
-            before += 1
-        stop, after = self.hit.stop, 0
-        while after < _CONTEXT_LINES and stop < len(data):
+        start = self.hit.start
+        for _ in range(_CONTEXT_LINES):
+            start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), max(start - 1, 0)) + 1
+        stop = self.hit.stop
+        for _ in range(_CONTEXT_LINES):
             found = data.find(b"\n", stop + 1, stop + LONGEST_LINE)
-            if found < 0:
-                stop = min(len(data), stop + LONGEST_LINE)
-                break
-            stop, after = found, after + 1
-        first = self.hit.number - data.count(b"\n", start, self.hit.start)
-        return tuple(
-            (first + index, redact(clean(raw[:400]))) for index, raw in enumerate(data[start:stop].split(b"\n"))
-        )
+            stop = found if found >= 0 else min(len(data), stop + LONGEST_LINE)
+        first = self.number - data.count(b"\n", start, self.hit.start)
+        return partial(_shown_lines, data[start:stop], first)
 
     def event(
         self,
@@ -102,3 +97,7 @@ class Window:
             data=data or {},
             context=self.context(),
         )
+
+
+def _shown_lines(raw: bytes, first: int) -> tuple[tuple[int, str], ...]:
+    return tuple((first + index, redact(clean(line[:400]))) for index, line in enumerate(raw.split(b"\n")))

@@ -49,18 +49,14 @@ def _check(text: str, figures: Figures, shipped_file: Path) -> int:
     try:
         shipped = shipped_file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FiguresError(
-            f"{shipped_file}: no shipped figures to compare with. Write them with --write."
-        ) from None
+        raise FiguresError(f"{shipped_file}: no shipped figures to compare with. Write them with --write.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise FiguresError(f"{shipped_file}: cannot be read ({error}).") from error
     if shipped == text:
         print(f"The shipped figures are those of the sheet: {_summarise(figures)}.")
         return SAME
     difference = list(
-        difflib.unified_diff(
-            shipped.splitlines(), text.splitlines(), "shipped", "recomputed", n=1, lineterm=""
-        )
+        difflib.unified_diff(shipped.splitlines(), text.splitlines(), "shipped", "recomputed", n=1, lineterm="")
     )
     print("\n".join(difference[:_SHOWN_LINES]))
     if len(difference) > _SHOWN_LINES:

@@ -180,9 +180,7 @@ def _read_rows(workbook: Any, sheet: str, columns: Sequence[str]) -> Iterator[tu
     rows = workbook[sheet].iter_rows(values_only=True)
     header = tuple(next(rows, ()))[: len(columns)]
     if header != tuple(columns):
-        raise FiguresError(
-            f"{SHEET_FILE}, sheet {sheet!r}: expected the columns {tuple(columns)}, found {header}."
-        )
+        raise FiguresError(f"{SHEET_FILE}, sheet {sheet!r}: expected the columns {tuple(columns)}, found {header}.")
     for row in rows:
         # Spreadsheets keep formatted but empty rows at the end.
         if any(cell is not None for cell in row):
@@ -263,8 +261,7 @@ def render_figures(figures: Figures) -> str:
         "configuration_patterns": sorted(CONFIGURATION_PATTERNS),
         "symptoms": {name: _describe_symptom(symptom) for name, symptom in figures.symptoms.items()},
         "fixes": {
-            name: {"count": fix.count, "by_framework": dict(fix.by_framework)}
-            for name, fix in figures.fixes.items()
+            name: {"count": fix.count, "by_framework": dict(fix.by_framework)} for name, fix in figures.fixes.items()
         },
     }
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -98,9 +98,7 @@ _LEAVES = {
     },
 }
 
-SYMPTOMS = tuple(
-    f"{prefix}.{leaf}" for prefix, leaves in _LEAVES.items() for leaf in dict.fromkeys(leaves.values())
-)
+SYMPTOMS = tuple(f"{prefix}.{leaf}" for prefix, leaves in _LEAVES.items() for leaf in dict.fromkeys(leaves.values()))
 
 OTHER = "other"
 
@@ -185,9 +183,7 @@ AMBIGUOUS_FIXES = (
     AmbiguousFix(
         "fix batch size/data partition/learning rate", "fix-batch-size-or-data-partition", "fix-learning-rate"
     ),
-    AmbiguousFix(
-        "fix dependency installatiovn/version", "fix-dependency-installation", "fix-dependency-version"
-    ),
+    AmbiguousFix("fix dependency installatiovn/version", "fix-dependency-installation", "fix-dependency-version"),
     # Near a listed pattern, but not the same change: left as other.
     AmbiguousFix("clone third-party libraries", OTHER, "install-missing-dependency"),
     AmbiguousFix("change packaging tool", OTHER, "fix-build-or-install-configuration"),

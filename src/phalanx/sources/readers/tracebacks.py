@@ -51,7 +51,12 @@ def read(window: Window) -> Iterator[Event]:
         line=line,
         rank=int(spawned[1]) if spawned else None,
         frames=frames,
-        data={"type": kind_of, "headline": f"{kind_of}: {first}", "starts": window.number, "is_nested": window.text.lstrip().startswith("Original")},
+        data={
+            "type": kind_of,
+            "headline": f"{kind_of}: {first}",
+            "starts": window.number,
+            "is_nested": window.text.lstrip().startswith("Original"),
+        },
     )
 
 
