@@ -36,7 +36,9 @@ def imports_of(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("package", sorted(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"))
+@pytest.mark.parametrize(
+    "package", sorted(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__")
+)
 def test_imports_point_downwards(package: str) -> None:
     assert package in ALLOWED, f"say in this table what {package} may import"
     for path in (SOURCE / package).rglob("*.py"):
@@ -57,7 +59,9 @@ def test_no_module_imports_a_framework_at_import_time() -> None:
 
 def test_diagnose_works_with_every_framework_blocked(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
-    log.write_text("[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n[rank0]: waiting\n")
+    log.write_text(
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n[rank0]: waiting\n"
+    )
     code = f"""
 import sys
 class Block:

@@ -15,9 +15,16 @@ from ..model.test_report import OOM
 PHALANX = [sys.executable, "-c", "from phalanx.cli import main; main()"]
 
 
-def phalanx(*arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+def phalanx(
+    *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [*PHALANX, *arguments], input=stdin, capture_output=True, timeout=120, check=False, env={**os.environ, **(env or {})}
+        [*PHALANX, *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **(env or {})},
     )
 
 

@@ -14,7 +14,7 @@ def test_framework_comes_before_the_whole() -> None:
 
 
 def test_a_verdict_has_at_least_three_fixes_without_repetition(diagnose: Diagnose) -> None:
-    verdict = diagnose("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nZorkError: lamp\n").verdict
+    verdict = diagnose('Traceback (most recent call last):\n  File "a.py", line 1, in f\nZorkError: lamp\n').verdict
     assert verdict is not None
     patterns = [fix.pattern for fix in verdict.fixes]
     assert len(patterns) == len(set(patterns)) >= 3

@@ -24,7 +24,11 @@ def test_all_waiting_alike_accuses_nobody(diagnose: Diagnose) -> None:
 
 
 def test_ended_from_outside_before_the_ranks_met(diagnose: Diagnose) -> None:
-    logs: dict[str, str | bytes] = {"rank0.log": "starting\n", "rank1.log": "starting\n", "exit_codes.json": '{"0": -15, "1": -15}'}
+    logs: dict[str, str | bytes] = {
+        "rank0.log": "starting\n",
+        "rank1.log": "starting\n",
+        "exit_codes.json": '{"0": -15, "1": -15}',
+    }
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert verdict.symptom == "comm.hang-timeout"

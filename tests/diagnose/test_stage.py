@@ -22,8 +22,17 @@ def event(*frames: Frame, line: int = 10, source: str = "traceback") -> Event:
         ([Frame("train.py", 12, "main", "model = DistributedDataParallel(model)")], Stage.PREP),
         ([Frame("train.py", 12, "load_data", "return parse(path)")], Stage.PREP),
         ([Frame("train.py", 30, "main", "loss.backward()")], Stage.TRAIN),
-        ([Frame("train.py", 50, "main", "train(model)"), Frame("train.py", 20, "train", "x = batch.cuda()")], Stage.TRAIN),
-        ([Frame("train.py", 50, "<module>", "main()"), Frame("/opt/venv/lib/python3.11/site-packages/torch/x.py", 1, "f")], None),
+        (
+            [Frame("train.py", 50, "main", "train(model)"), Frame("train.py", 20, "train", "x = batch.cuda()")],
+            Stage.TRAIN,
+        ),
+        (
+            [
+                Frame("train.py", 50, "<module>", "main()"),
+                Frame("/opt/venv/lib/python3.11/site-packages/torch/x.py", 1, "f"),
+            ],
+            None,
+        ),
         ([], None),
     ],
 )

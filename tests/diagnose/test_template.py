@@ -27,7 +27,13 @@ def test_fill(text: str, values: dict[str, str], expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "expected"),
-    [([], ""), ([2], "rank 2"), ([3, 0, 1], "ranks 0, 1, 3"), (range(256), "ranks 0-255"), ([0, 1, 2, 3, 9], "ranks 0-3, 9")],
+    [
+        ([], ""),
+        ([2], "rank 2"),
+        ([3, 0, 1], "ranks 0, 1, 3"),
+        (range(256), "ranks 0-255"),
+        ([0, 1, 2, 3, 9], "ranks 0-3, 9"),
+    ],
 )
 def test_name_ranks(ranks: list[int], expected: str) -> None:
     assert name_ranks(ranks) == expected

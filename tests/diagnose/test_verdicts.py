@@ -36,7 +36,9 @@ def test_the_raising_rank_is_the_culprit_and_the_others_its_victims(diagnose: Di
 @pytest.mark.parametrize("odd", range(4))
 def test_whoever_is_missing_from_the_collective(diagnose: Diagnose, odd: int) -> None:
     """Also rank 0, which the peers' tools hold to be innocent."""
-    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=88) + "\n" for rank in range(4) if rank != odd}
+    logs = {
+        f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=88) + "\n" for rank in range(4) if rank != odd
+    }
     logs[f"rank{odd}.log"] = steps(40)
     verdict = diagnose(logs).verdict
     assert verdict is not None
@@ -46,14 +48,20 @@ def test_whoever_is_missing_from_the_collective(diagnose: Diagnose, odd: int) ->
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[:4])
 def test_the_order_of_files_has_no_influence(diagnose: Diagnose, order: tuple[int, ...]) -> None:
-    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank == 1 else 88) + "\n" for rank in range(3)}
+    logs = {
+        f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank == 1 else 88) + "\n"
+        for rank in range(3)
+    }
     verdict = diagnose({name: logs[name] for name in (f"rank{number}.log" for number in order)}).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (1,)
 
 
 def test_a_tie_accuses_nobody(diagnose: Diagnose) -> None:
-    logs = {f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank < 2 else 88) + "\n" for rank in range(4)}
+    logs = {
+        f"rank{rank}.log": steps(40) + WATCHDOG.format(rank=rank, seq=70 if rank < 2 else 88) + "\n"
+        for rank in range(4)
+    }
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert len(verdict.culprit_ranks) != 1
@@ -69,7 +77,9 @@ def test_the_rank_at_another_line_took_another_path(diagnose: Diagnose) -> None:
 
 
 def test_the_killed_rank_not_those_that_lost_it(diagnose: Diagnose) -> None:
-    logs: dict[str, str | bytes] = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", CLOSED.format(port=rank)) for rank in (0, 2)}
+    logs: dict[str, str | bytes] = {
+        f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", CLOSED.format(port=rank)) for rank in (0, 2)
+    }
     logs["rank1.log"] = steps(40)
     logs["exit_codes.json"] = '{"0": 1, "1": -9, "2": 1}'
     verdict = diagnose(logs).verdict
@@ -79,7 +89,9 @@ def test_the_killed_rank_not_those_that_lost_it(diagnose: Diagnose) -> None:
 
 def test_a_rank_put_away_after_the_others_gave_up_was_not_out_of_memory(diagnose: Diagnose) -> None:
     error = "RuntimeError: [x/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
-    logs: dict[str, str | bytes] = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", error) for rank in (0, 2)}
+    logs: dict[str, str | bytes] = {
+        f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", error) for rank in (0, 2)
+    }
     logs["rank1.log"] = steps(40)
     logs["exit_codes.json"] = '{"0": 1, "1": -9, "2": 1}'
     verdict = diagnose(logs).verdict
@@ -101,7 +113,10 @@ def test_same_error_everywhere_is_ordinary_and_accuses_nobody(diagnose: Diagnose
 
 
 def test_unknown_exception_still_names_rank_line_and_what_to_collect(diagnose: Diagnose) -> None:
-    logs = {"rank0.log": steps(10) + "waiting\n", "rank1.log": steps(10) + trace(33, "feed()", "ZorkError: the grue ate the lamp")}
+    logs = {
+        "rank0.log": steps(10) + "waiting\n",
+        "rank1.log": steps(10) + trace(33, "feed()", "ZorkError: the grue ate the lamp"),
+    }
     report = diagnose(logs)
     assert report.verdict is not None
     assert report.verdict.rule is None
@@ -137,12 +152,21 @@ def test_noise_is_not_a_finding(diagnose: Diagnose, log: str) -> None:
 
 
 def test_a_handled_exception_is_not_a_finding(diagnose: Diagnose) -> None:
-    log = steps(20) + trace(9, "fetch()", "ConnectionError: connection reset by peer") + "retrying\n" + steps(60) + "training finished\n"
+    log = (
+        steps(20)
+        + trace(9, "fetch()", "ConnectionError: connection reset by peer")
+        + "retrying\n"
+        + steps(60)
+        + "training finished\n"
+    )
     assert diagnose(log).findings == ()
 
 
 def test_exit_status_zero_everywhere_is_health(diagnose: Diagnose) -> None:
-    logs: dict[str, str | bytes] = {"rank0.log": steps(20) + trace(9, "fetch()", "ValueError: x"), "rank1.log": steps(20)}
+    logs: dict[str, str | bytes] = {
+        "rank0.log": steps(20) + trace(9, "fetch()", "ValueError: x"),
+        "rank1.log": steps(20),
+    }
     logs["exit_codes.json"] = '{"0": 0, "1": 0}'
     assert diagnose(logs).findings == ()
 

@@ -19,6 +19,8 @@ from phalanx.knowledge.literals import required_literals
         (r"(?:alpha beta|gamma delta)", {"alpha beta", "gamma delta"}),
         (r"error(?: code)? \d+ in (?:kernel)+", {"kernel"}),
         (r"x*colour", {"colour"}),
+        (r"(?i:broadcast)\w* \[missing ranks", {" [missing ranks"}),
+        (r"NCCL INFO .*Init START", {"Init START"}),
     ],
 )
 def test_finds_the_best_literal(pattern: str, expected: set[str]) -> None:

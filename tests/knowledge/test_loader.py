@@ -10,7 +10,7 @@ from phalanx.knowledge.loader import RuleError, parse_rule
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Role, Stage
 
-GOOD = '''+++
+GOOD = """+++
 code = "TST001"
 symptom = "perf.hang"
 cause = "test-fault"
@@ -54,7 +54,7 @@ something very wrong
 ~~~log
 something quite right
 ~~~
-'''
+"""
 PATH = Path("rules/perf.hang/test-fault.md")
 
 
@@ -102,5 +102,5 @@ def test_refuses_with_a_reason(old: str, new: str, reason: str) -> None:
 
 
 def test_loading_runs_no_code() -> None:
-    hostile = GOOD.replace('why = "Because."', 'why = "{__import__(\'os\').abort()}"')
+    hostile = GOOD.replace('why = "Because."', "why = \"{__import__('os').abort()}\"")
     assert parse_rule(hostile, PATH).fixes[0].why.startswith("{__import__")

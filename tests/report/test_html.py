@@ -45,11 +45,18 @@ def test_in_a_real_browser(diagnose: Diagnose, tmp_path: Path) -> None:
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
         "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "HOME": str(tmp_path)})
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "HOME": str(tmp_path)}
+    )
     dom = done.stdout
     assert "<title>Phalanx:" in dom, done.stderr[-2000:]
     assert "owned" not in re.findall(r"<title>(.*?)</title>", dom)[0]
     cells = re.findall(r'<div class="rank (\w+) *" title="([^"]*)">(\d+)</div>', dom)
-    assert [(part, number) for part, _, number in cells] == [("victim", "0"), ("culprit", "1"), ("victim", "2"), ("victim", "3")]
+    assert [(part, number) for part, _, number in cells] == [
+        ("victim", "0"),
+        ("culprit", "1"),
+        ("victim", "2"),
+        ("victim", "3"),
+    ]
     assert len(re.findall(r'<section class="verdict', dom)) == 1
     assert 'class="hit"' in dom, "the evidence is shown in its context"

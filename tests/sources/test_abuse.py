@@ -36,7 +36,10 @@ def test_any_bytes(data: bytes) -> None:
 
 
 @SETTINGS
-@given(st.text(max_size=3000), st.sampled_from(["rank0.log", "exit_codes.json", "attempt_0/1/error.json", "report.md", "x/../../y.log"]))
+@given(
+    st.text(max_size=3000),
+    st.sampled_from(["rank0.log", "exit_codes.json", "attempt_0/1/error.json", "report.md", "x/../../y.log"]),
+)
 def test_any_text_under_any_name(text: str, name: str) -> None:
     check(text.encode("utf-8", "surrogatepass"), name)
 
@@ -60,7 +63,9 @@ def test_mangled_real_logs(data: st.DataObject) -> None:
         elif action == 2:
             raw[place:place] = raw[place : place + 300] * generator.randrange(3)
         elif action == 3:
-            raw[place:place] = generator.choice([b"\n", b"\r", b"\x1b[", b"\x00", b"{", b"Traceback (most recent call last):\n", b"[rank1]: "])
+            raw[place:place] = generator.choice(
+                [b"\n", b"\r", b"\x1b[", b"\x00", b"{", b"Traceback (most recent call last):\n", b"[rank1]: "]
+            )
         else:
             raw = raw[:place]
     check(bytes(raw))
@@ -99,6 +104,8 @@ def test_memory_stays_bounded(tmp_path: Path, kind: str) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False, preexec_fn=limit)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False, preexec_fn=limit
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) / 1024 < 400, "megabytes at the peak"

@@ -11,7 +11,11 @@ from phalanx.sources.dialects import Dialect, sniff
     ("line", "rank", "rest"),
     [
         ("[rank3]: Traceback (most recent call last):", 3, "Traceback (most recent call last):"),
-        ("[rank12]:[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom", 12, "[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom"),
+        (
+            "[rank12]:[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom",
+            12,
+            "[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom",
+        ),
         ("[default2]:step 10", 2, "step 10"),
         ("[1,3]<stderr>:Traceback", 3, "Traceback"),
         ("[1,3]<stdout>: ok", 3, "ok"),
@@ -23,7 +27,11 @@ from phalanx.sources.dialects import Dialect, sniff
         ("rank 4 step 10 loss 0.1", 4, "rank 4 step 10 loss 0.1"),
         ("[pod/job-worker-3/pytorch] hello", 3, "hello"),
         ("node0:812:901 [5] NCCL INFO Channel 00", 5, "node0:812:901 [5] NCCL INFO Channel 00"),
-        ("Rank 0 failed to pass monitoredBarrier in 30000 ms", None, "Rank 0 failed to pass monitoredBarrier in 30000 ms"),
+        (
+            "Rank 0 failed to pass monitoredBarrier in 30000 ms",
+            None,
+            "Rank 0 failed to pass monitoredBarrier in 30000 ms",
+        ),
         ("3: not a label by itself", None, "3: not a label by itself"),
         ("connect to rank 3 failed", None, "connect to rank 3 failed"),
     ],
@@ -47,7 +55,7 @@ def test_numbered_listings_are_not_labels() -> None:
 
 def test_prefixes_nest() -> None:
     lines = [f"{number % 2}: [rank{number % 2}]: x" for number in range(20)]
-    assert sniff(lines, None).read("1: [rank1]: boom") [1] == "boom"
+    assert sniff(lines, None).read("1: [rank1]: boom")[1] == "boom"
 
 
 def test_ray_workers_get_their_rank_from_what_is_known_of_their_process() -> None:

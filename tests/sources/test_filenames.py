@@ -28,6 +28,8 @@ def test_rank_from_name(names: list[str], expected: list[int]) -> None:
     assert [found.get(name) for name in names] == expected
 
 
-@pytest.mark.parametrize("names", [["job.log"], ["train-2024.log", "train-2023.log"], ["node0.log", "node1.log"], ["frank.log"]])
+@pytest.mark.parametrize(
+    "names", [["job.log"], ["train-2024.log", "train-2023.log"], ["node0.log", "node1.log"], ["frank.log"]]
+)
 def test_no_rank_in_the_name(names: list[str]) -> None:
     assert ranks_of_files(names) == {}

@@ -101,7 +101,10 @@ def test_binary_and_empty_files_are_said(tmp_path: Path) -> None:
     (tmp_path / "rank0.log").write_bytes(b"")
     report = diagnose_paths([str(tmp_path)])
     assert report.verdict is None
-    assert {item.what for item in report.not_checked if ":" in item.what} == {"core.bin: binary file", "rank0.log: empty"}
+    assert {item.what for item in report.not_checked if ":" in item.what} == {
+        "core.bin: binary file",
+        "rank0.log: empty",
+    }
 
 
 def test_plain_stream_reads_short_chunks() -> None:

@@ -33,7 +33,12 @@ def test_issue_form_is_a_report() -> None:
 def test_logs_are_not_reports() -> None:
     log = "\n".join(f"2024-01-02 10:00:{n:02d} INFO starting the training of the model on rank {n}" for n in range(30))
     assert words_of_person(log) is None
-    assert words_of_person("Traceback (most recent call last):\nValueError: we expected 3 values, please check your data\n") is None
+    assert (
+        words_of_person(
+            "Traceback (most recent call last):\nValueError: we expected 3 values, please check your data\n"
+        )
+        is None
+    )
     chatty = "To avoid data inconsistency, we are taking the entire process down.\nPlease check your settings, we recommend more workers.\n"
     assert words_of_person("epoch 1 step 2 loss 3\n" * 5 + "2024-01-02 10:00:00 x\n" + chatty) is None
     assert words_of_person("") is None

@@ -39,7 +39,9 @@ def test_no_progress(line: str) -> None:
     assert position_of(line) is None
 
 
-@pytest.mark.parametrize("line", ["training finished", "Training complete.", "done", "Job succeeded", "[INFO] training done in 3 s"])
+@pytest.mark.parametrize(
+    "line", ["training finished", "Training complete.", "done", "Job succeeded", "[INFO] training done in 3 s"]
+)
 def test_end(line: str) -> None:
     assert shows_end(line)
 

@@ -9,16 +9,25 @@ from hypothesis import strategies as st
 
 from phalanx.sources.scanner import LOOK_AHEAD, Needle, NeedleSet, hits, pieces, refused_expressions
 
-NEEDLES = NeedleSet([Needle("boom town"), Needle("WARNED", ignores_case=True), Needle(r"loss\W{0,4}nan\b", is_expression=True)])
+NEEDLES = NeedleSet(
+    [Needle("boom town"), Needle("WARNED", ignores_case=True), Needle(r"loss\W{0,4}nan\b", is_expression=True)]
+)
 
 
 def lines_found(data: bytes, size: int) -> list[tuple[int, bytes]]:
-    return [(piece.line_at(hit.start), piece.data[hit.start : hit.stop]) for piece in pieces(io.BytesIO(data), size) for hit in hits(piece, NEEDLES)]
+    return [
+        (piece.line_at(hit.start), piece.data[hit.start : hit.stop])
+        for piece in pieces(io.BytesIO(data), size)
+        for hit in hits(piece, NEEDLES)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.sampled_from([b"quiet", b"boom town here", b"x warned y", b"loss: nan", b"loss: 0.1", b"", b"a" * 300]), max_size=80),
+    st.lists(
+        st.sampled_from([b"quiet", b"boom town here", b"x warned y", b"loss: nan", b"loss: 0.1", b"", b"a" * 300]),
+        max_size=80,
+    ),
     st.integers(min_value=1, max_value=400),
 )
 def test_every_line_once_whatever_the_piece(lines: list[bytes], size: int) -> None:

@@ -35,7 +35,9 @@ def test_keys_known_by_their_name(text: str, left: str) -> None:
     assert redact(text) == left
 
 
-@pytest.mark.parametrize("text", ["tokens per second: 123456", "Missing key(s) in state_dict: module.fc.weight", "keyboard", "HF_TOKEN=None"])
+@pytest.mark.parametrize(
+    "text", ["tokens per second: 123456", "Missing key(s) in state_dict: module.fc.weight", "keyboard", "HF_TOKEN=None"]
+)
 def test_harmless_text_stays(text: str) -> None:
     assert redact(text) == text
 

@@ -192,9 +192,7 @@ def test_the_study_table_has_all_symptoms_of_the_shipped_file(shipped: dict[str,
 
 
 @pytest.mark.parametrize("symptom", EXPECTED)
-def test_the_shipped_file_reproduces_the_row_of_the_study_table(
-    symptom: str, shipped: dict[str, Any]
-) -> None:
+def test_the_shipped_file_reproduces_the_row_of_the_study_table(symptom: str, shipped: dict[str, Any]) -> None:
     faults, specific, labels = EXPECTED[symptom]
     row = shipped["symptoms"][symptom]
     assert (row["faults"], row["distributed_specific"]) == (faults, specific)
@@ -242,8 +240,7 @@ def test_the_sheet_gives_the_totals_and_every_row_of_the_study_table(study: Path
     assert (figures.distributed_specific, figures.mixed_symptoms) == (569, 17)
     assert f"{figures.configuration_share:.1%}" == "51.6%"
     counted = {
-        name: (row.faults, row.distributed_specific, list(row.top_labels))
-        for name, row in figures.symptoms.items()
+        name: (row.faults, row.distributed_specific, list(row.top_labels)) for name, row in figures.symptoms.items()
     }
     assert counted == EXPECTED
 
@@ -302,9 +299,7 @@ def test_other_columns_than_the_studys_are_refused(tmp_path: Path) -> None:
         compute_figures(tmp_path)
 
 
-def test_a_folder_without_the_sheet_is_a_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_the_sheet_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
     assert f"{tmp_path / SHEET_FILE}: no such file. Give the folder" in capsys.readouterr().err
 
@@ -318,18 +313,14 @@ def test_a_missing_openpyxl_names_the_extra(
     assert "pip install 'phalanx-training[study]'" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_workbook_is_a_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_workbook_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("openpyxl", reason="reading the sheet needs the extra `study`")
     (tmp_path / SHEET_FILE).write_bytes(b"not a zip file")
     assert main([str(tmp_path)]) == 2
     assert "not a readable Excel workbook" in capsys.readouterr().err
 
 
-def test_a_workbook_damaged_inside_is_a_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_workbook_damaged_inside_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_workbook(tmp_path, [("SO-keras", "a", 1, *SETUP, "change hardware")])
     with zipfile.ZipFile(tmp_path / SHEET_FILE) as whole:
         parts = {name: whole.read(name) for name in whole.namelist()}

@@ -79,9 +79,7 @@ def test_a_rare_leaf_of_preparation_is_gathered_but_a_category_in_training() -> 
         (None, None, None),
     ],
 )
-def test_an_unknown_symptom_is_an_error_that_quotes_it(
-    stage: str | None, inner: str | None, leaf: str | None
-) -> None:
+def test_an_unknown_symptom_is_an_error_that_quotes_it(stage: str | None, inner: str | None, leaf: str | None) -> None:
     with pytest.raises(UnknownLabelError, match=f"leaf {leaf!r}"):
         fold_symptom(stage, inner, leaf)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -15,6 +16,11 @@ FOLDERS = sorted(file.parent for file in ROOT.glob("*/fault.toml"))
 MACHINE = re.compile(r"(?<![\w.])/(tmp|root|work)/|pyenv")
 
 
+def _text(file: Path) -> str:
+    raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    return raw.decode("utf-8", "replace")
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_folder_keeps_to_the_format(folder: Path) -> None:
     fault = load_fault(folder)
@@ -22,13 +28,13 @@ def test_folder_keeps_to_the_format(folder: Path) -> None:
     assert fault.name.split("-")[0] in FRAMEWORKS
     logs = [file for file in fault.recorded.rglob("*") if file.is_file()]
     assert any(file.stat().st_size for file in logs), "nothing is recorded"
-    if not fault.healthy:
+    if not fault.healthy and fault.stage != "package build & import":  # there the cure is another installation
         assert fault.cure is not None or (folder / "cured.py").is_file(), "no cure"
     if fault.run.layout == "per-rank":
         names = {f"rank{rank}.log" for rank in fault.run.started_ranks} | {"exit_codes.json"}
         assert {file.name for file in logs} == names
     for file in logs:
-        found = MACHINE.search(file.read_text(encoding="utf-8", errors="replace"))
+        found = MACHINE.search(_text(file))
         assert found is None, f"{file.relative_to(folder)} names the recording machine: {found and found.group()}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Role
+from phalanx.model import EventKind, Frame, Role
 
 
 def assign_blame(claims: list[Claim], history: History) -> None:
@@ -149,20 +149,25 @@ def _named_in_stalls(history: History) -> frozenset[int]:
     return frozenset(rank for rank, count in counts.items() if count == most)
 
 
+_POINT_TO_POINT = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv|send_object_list|recv_object_list)\(")
+
+
 def _at_another_line(waiting: frozenset[int], history: History) -> frozenset[int]:
-    """Ranks that waited at another line of the user's code than most did: they took another path."""
-    place: dict[int, tuple[str, int]] = {}
+    """Ranks that waited at another line of the user's code than most did: they took another path.
+
+    Senders and receivers wait at different lines by nature; then the line says nothing.
+    """
+    frames: dict[int, Frame] = {}
     for event in history.seen.events:
         if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank in waiting and event.user_frame:
-            frame = event.user_frame
-            place[event.rank] = (frame.file, frame.line)
-    counts = Counter(place.values())
-    if len(counts) < 2:
+            frames[event.rank] = event.user_frame
+    if any(_POINT_TO_POINT.search(frame.source) for frame in frames.values()):
         return frozenset()
-    (common, most), (_, second) = counts.most_common(2)
-    if most == second:
-        return frozenset()  # a tie: nobody can say which path is the right one
-    return frozenset(rank for rank, at in place.items() if at != common)
+    counts = Counter((frame.file, frame.line) for frame in frames.values())
+    common, most = counts.most_common(1)[0] if counts else (None, 0)
+    if len(counts) != 2 or most * 2 <= len(frames):
+        return frozenset()  # no majority: nobody can say which path is the right one
+    return frozenset(rank for rank, frame in frames.items() if (frame.file, frame.line) != common)
 
 
 def _behind_in_sequence(history: History) -> frozenset[int]:

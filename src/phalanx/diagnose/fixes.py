@@ -31,7 +31,9 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
 
 
 def _place(claim: Claim) -> Place | None:
-    for proof in claim.roots:
+    """The user's line to look at: the accused rank's own where it is known."""
+    accused_first = sorted(claim.roots, key=lambda proof: proof.event.rank not in claim.culprits)
+    for proof in accused_first:
         if (frame := proof.event.user_frame) is not None:
             return Place(frame.file, frame.line)
     return None

@@ -85,6 +85,15 @@ class History:
             if event.kind is EventKind.EXCEPTION and not _WRAPPERS.search(event.text[:200])
         ]
 
+    @cached_property
+    def places(self) -> dict[int, str]:
+        """The line of the user's code at which each rank was last seen to fail or to be interrupted."""
+        found: dict[int, str] = {}
+        for event in self.seen.events:
+            if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank is not None and event.user_frame:
+                found[event.rank] = event.user_frame.place
+        return found
+
     def _ended_well_after(self, event: Event) -> bool:
         """The job says further down that it is done, and nobody died after that: it was restarted, or got over it."""
         file = self.file_of(event)
@@ -108,9 +117,9 @@ class History:
             return entry is not None and _later(entry.last_progress, entry.finished, event.line)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
-        if any(later.file == event.file and later.line > event.line for later in self.exceptions):
-            return False
-        return any(_later(entry.last_progress, entry.finished, event.line) for entry in file.ranks.values())
+        # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
+        last = max([event.line, *(one.line for one in self.exceptions if one.file == event.file)])
+        return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
 
 
 def _later(progress: int | None, finished: int | None, line: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from phalanx.diagnose.blame import assign_blame
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.fixes import fixes_of
@@ -104,15 +106,27 @@ def _finding(claim: Claim, history: History) -> Finding:
         victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
         affected_ranks=tuple(sorted(claim.printers)),
         title=fill(claim.title, values),
-        summary=fill(claim.summary, values),
+        summary=fill(claim.summary, values) + _places(claim, history),
         fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
         evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
     )
 
 
+def _places(claim: Claim, history: History) -> str:
+    """Where the accused stood in the user's code, and where the ranks that waited for it, if both are known and differ."""
+    if not claim.is_about_others or not claim.culprits:
+        return ""
+    stood = history.places
+    waited = Counter(stood[rank] for rank in claim.printers - claim.culprits if rank in stood)
+    elsewhere = {stood[rank] for rank in claim.culprits if rank in stood}
+    if not waited or len(elsewhere) != 1 or elsewhere & waited.keys():
+        return ""
+    who = name_ranks(claim.culprits)
+    return f" The others stood at {waited.most_common(1)[0][0]}, {who} at {elsewhere.pop()}."
+
+
 def _where(claim: Claim) -> str:
-    frame = next((proof.event.user_frame for proof in claim.roots if proof.event.user_frame), None)
-    return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""
+    return next((frame.place for proof in claim.roots if (frame := proof.event.user_frame)), "")
 
 
 def _chosen(proofs: list[Proof]) -> list[Proof]:

@@ -33,6 +33,11 @@ class Frame:
     source: str = ""
 
     @property
+    def place(self) -> str:
+        """`train.py:88`, as people say it."""
+        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+
+    @property
     def is_user_code(self) -> bool:
         """False for frames of installed packages, the standard library and frozen modules."""
         path = self.file.replace("\\", "/")

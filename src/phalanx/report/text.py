@@ -111,7 +111,9 @@ def _ranks(numbers: tuple[int, ...]) -> str:
 def _evidence_line(item: Evidence) -> Text:
     who = f"rank {item.rank} " if item.rank is not None else ""
     role = "" if item.role is Role.ROOT else f" ({item.role.value})"
-    place = f"{item.file}:{item.line}" if item.line else item.file
+    parts = item.file.split("/")
+    file = "/".join(["…", *parts[-3:]]) if len(parts) > 3 else item.file  # run ids make launchers' paths long
+    place = f"{file}:{item.line}" if item.line else file
     return Text.assemble((f"{who}{place}{role}: ", "cyan"), item.text[:300])
 
 

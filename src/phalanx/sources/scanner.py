@@ -17,7 +17,7 @@ from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 4 << 20
 LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
-EDGE = 512 << 10  # what counts as the head and the tail of a file
+EDGE = 256 << 10  # what counts as the head and the tail of a file
 
 
 @dataclass(slots=True)

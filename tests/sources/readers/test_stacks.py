@@ -27,11 +27,15 @@ def test_py_spy() -> None:
 
 
 def test_native_backtraces_are_not_python_stacks() -> None:
-    assert events("Exception raised from foo at bar.cpp:1 (most recent call first):\nframe #0: c10::Error::Error\n") == []
+    assert (
+        events("Exception raised from foo at bar.cpp:1 (most recent call first):\nframe #0: c10::Error::Error\n") == []
+    )
 
 
 def test_uncaught_native_exception() -> None:
-    (event,) = events("terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: device-side assert\n")
+    (event,) = events(
+        "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: device-side assert\n"
+    )
     assert event.text == "c10::Error: CUDA error: device-side assert"
 
 

@@ -51,7 +51,7 @@ def test_interleaved_ranks() -> None:
 
 def test_chained() -> None:
     text = (
-        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\nKeyError: \'a\'\n\n'
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x\nKeyError: 'a'\n\n"
         "During handling of the above exception, another exception occurred:\n\n"
         'Traceback (most recent call last):\n  File "a.py", line 3, in g\n    y\nValueError: b\n'
     )
@@ -97,7 +97,9 @@ def test_spawned_process_gives_the_rank() -> None:
 
 
 def test_interruption_is_a_stack() -> None:
-    text = 'Traceback (most recent call last):\n  File "train.py", line 9, in f\n    dist.barrier()\nKeyboardInterrupt\n'
+    text = (
+        'Traceback (most recent call last):\n  File "train.py", line 9, in f\n    dist.barrier()\nKeyboardInterrupt\n'
+    )
     (event,) = events(text)
     assert event.kind is EventKind.STACK
 

@@ -1,0 +1,2 @@
+#!/bin/bash
+python make_pretrained.py && exec torchrun --standalone --nproc-per-node 2 train.py

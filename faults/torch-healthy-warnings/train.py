@@ -1,0 +1,67 @@
+"""A healthy job: deprecations, a needless find_unused_parameters, and torchrun's notice on OMP_NUM_THREADS."""
+
+import os
+import warnings
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def make_data(n=512, features=16):
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn(n, features, generator=generator)
+    y = x[:, :1] * 2.0 - x[:, 1:2] + 0.1 * torch.randn(n, 1, generator=generator)
+    return TensorDataset(x, y)
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(16, 32)
+        self.value = nn.Linear(32, 1)
+        self.auxiliary = nn.Linear(32, 4)
+
+    def forward(self, x):
+        hidden = torch.relu(self.body(x))
+        return self.value(hidden) + self.auxiliary(hidden).mean(1, keepdim=True)
+
+
+def main():
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    dataset = make_data()
+    sampler = DistributedSampler(dataset, shuffle=True)
+    loader = DataLoader(dataset, batch_size=16, sampler=sampler)
+    model = DDP(TwoHeads(), find_unused_parameters=True)
+    scaler = torch.cuda.amp.GradScaler(enabled=False)
+    rows = torch.from_numpy(np.frombuffer(b"\0" * 64, dtype=np.float32))
+    criterion = nn.MSELoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    if rank == 0:
+        print(f"world size {world}, {len(dataset)} samples, {len(loader)} steps per epoch", flush=True)
+
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        total = 0.0
+        for step, (x, y) in enumerate(loader):
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        if rank == 0:
+            print(f"epoch {epoch} loss {total / len(loader):.4f}", flush=True)
+    warnings.warn("the evaluation split is empty, skipping evaluation")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
