@@ -18,6 +18,7 @@ from phalanx.model import Evidence, Finding, Role, Stage
 
 _MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
+_SPECIFIC = 30  # rules below this priority are general catches
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
@@ -50,16 +51,23 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
     minority = bool(claim.printers) and len(claim.printers) * 2 <= world and world > 1
     first = min((proof.event.line for proof in claim.roots), default=0)
     return (
-        claim.fatal,
+        claim.fatal and not _is_vague_in_report(claim, history),
         claim.depth.depth,
         not claim.is_about_others and not (claim.is_communication and claim.blame is Blame.NOBODY),
         minority and claim.depth is not Claims.VICTIM,
-        claim.priority >= 30,
+        claim.priority >= _SPECIFIC,
         not claim.from_prose,
         claim.confidence.weight,
         claim.priority,
         -first,
     )
+
+
+def _is_vague_in_report(claim: Claim, history: History) -> bool:
+    """A general catch in a person's report: what the person says is wrong tells more than any exception pasted there."""
+    files = [history.file_of(proof.event) for proof in claim.roots]
+    is_report = all(file is not None and file.is_report for file in files)
+    return is_report and (claim.rule is None or claim.priority < _SPECIFIC)
 
 
 def _independent(ordered: list[Claim]) -> list[Claim]:

@@ -29,5 +29,5 @@ class Expression:
 
     @property
     def ignores_case(self) -> bool:
-        """Whether letters match in either case."""
-        return bool(self.flags & re.IGNORECASE) or self.pattern.startswith("(?i)")
+        """Whether letters of it, all or those in a group `(?i:…)`, match in either case."""
+        return bool(self.flags & re.IGNORECASE) or "(?i" in self.pattern

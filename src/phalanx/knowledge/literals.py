@@ -161,7 +161,11 @@ def required_literals(pattern: str) -> frozenset[str]:
 def is_common(literal: str) -> bool:
     """Too short, or made of words that healthy logs are full of."""
     words = re.findall(r"[a-z0-9_]+", literal.lower())
-    return len(literal.strip()) < 5 or (len(words) <= 1 and set(words) <= _COMMON_WORDS) or " ".join(words) in _COMMON_PHRASES
+    return (
+        len(literal.strip()) < 5
+        or (len(words) <= 1 and set(words) <= _COMMON_WORDS)
+        or " ".join(words) in _COMMON_PHRASES
+    )
 
 
 def _worth(literals: frozenset[str]) -> tuple[bool, int, int]:
@@ -188,17 +192,12 @@ def _best_of(tokens: Any) -> frozenset[str] | None:
             inner = _any_of(argument[1])
         elif operator in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) and argument[0] >= 1:
             inner = _best_of(argument[2])
-        elif operator is sre.SUBPATTERN and not _turns_case_off(argument):
+        elif operator is sre.SUBPATTERN:
             inner = _best_of(argument[3])
         if inner is not None:
             candidates.append(inner)
     close_run()
     return max(candidates, key=_worth, default=None)
-
-
-def _turns_case_off(subpattern: Any) -> bool:
-    """A group `(?i:…)` matches words that a search for its letters as written would miss."""
-    return bool(subpattern[1] & re.IGNORECASE)
 
 
 def _any_of(branches: Any) -> frozenset[str] | None:
@@ -218,7 +217,7 @@ def _flatten(tokens: Any) -> list[tuple[Any, Any]]:
     for operator, argument in tokens:
         if operator is sre.SUBPATTERN:
             inner = list(argument[3])
-            if inner and not _turns_case_off(argument) and all(op is sre.LITERAL for op, _ in inner):
+            if inner and all(op is sre.LITERAL for op, _ in inner):
                 flat.extend(inner)
                 continue
         flat.append((operator, argument))
