@@ -31,6 +31,14 @@ def test_nothing_is_fetched_and_nothing_runs(diagnose: Diagnose) -> None:
     assert "&lt;script&gt;" in page
 
 
+def test_the_line_of_the_exception_is_marked_among_the_lines_around_it(diagnose: Diagnose) -> None:
+    log = 'a\nTraceback (most recent call last):\n  File "/home/user/t.py", line 7, in f\n    boom()\nZorkError: `<lamp>` is out\nb\n'
+    page = render(diagnose(log), Format.HTML)
+    assert '<span class="hit"><b>5</b>ZorkError: `&lt;lamp&gt;` is out</span>' in page
+    assert "<b>3</b>  File &#34;/home/user/t.py&#34;" in page
+    assert "<code>&lt;lamp&gt;</code>" in page, "words between backticks are code, and escaped"
+
+
 def test_says_so_when_nothing_is_wrong(diagnose: Diagnose) -> None:
     page = render(diagnose("training finished\n"), Format.HTML)
     assert "Nothing wrong found" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
 
 from phalanx import __version__
 from phalanx.knowledge import SYMPTOMS
@@ -15,11 +16,21 @@ _MOST_CELLS = 20_000
 
 @cache
 def _template() -> Template:
-    # Everything in a report may come from a hostile log: escaping is on and nothing is marked safe.
+    # Everything in a report may come from a hostile log: escaping is on, and only `_with_code` makes tags.
     environment = Environment(
         loader=PackageLoader("phalanx.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
+    environment.filters["code"] = _with_code
     return environment.get_template("report.html")
+
+
+def _with_code(text: str) -> Markup:
+    """Words between backticks as code; everything is escaped first, so the only tags are these."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return escape(text)
+    marked = [Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)]
+    return Markup("").join(marked)
 
 
 def render_html(report: Report) -> str:

@@ -12,7 +12,7 @@ from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
 from phalanx.sources.secrets import redact
 from phalanx.sources.text import LONGEST_LINE, clean
 
-_CONTEXT_LINES = 4
+_LINES_BEFORE, _LINES_AFTER = 6, 3
 
 
 @dataclass(slots=True)
@@ -60,18 +60,20 @@ class Window:
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
-    def context(self) -> Callable[[], tuple[tuple[int, str], ...]]:
-        """The lines around the hit, to be shown to a person; only their bytes are kept until then."""
+    def context(self, line: int) -> Callable[[], tuple[tuple[int, str], ...]]:
+        """The lines around a line at or below the hit, to be shown to a person; only their bytes are kept until then."""
         data = self.piece.data
-        start = self.hit.start
-        for _ in range(_CONTEXT_LINES):
+        middle = self.hit.start
+        for _ in range(line - self.number):
+            middle = data.find(b"\n", middle) + 1 or len(data)
+        start = middle
+        for _ in range(_LINES_BEFORE):
             start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), max(start - 1, 0)) + 1
-        stop = self.hit.stop
-        for _ in range(_CONTEXT_LINES):
+        stop = middle
+        for _ in range(_LINES_AFTER + 1):
             found = data.find(b"\n", stop + 1, stop + LONGEST_LINE)
             stop = found if found >= 0 else min(len(data), stop + LONGEST_LINE)
-        first = self.number - data.count(b"\n", start, self.hit.start)
-        return partial(_shown_lines, data[start:stop], first)
+        return partial(_shown_lines, data[start:stop], line - data.count(b"\n", start, middle))
 
     def event(
         self,
@@ -95,7 +97,7 @@ class Window:
             source=source,
             frames=frames,
             data=data or {},
-            context=self.context(),
+            context=self.context(self.number if line is None else line),
         )
 
 
