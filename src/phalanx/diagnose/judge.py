@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.fixes import fixes_of
@@ -23,7 +24,7 @@ _SPECIFIC = 30  # rules below this priority are general catches
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
     """The findings, best first."""
-    claims = claims + unexplained(claims, history)
+    claims = claims + unexplained(claims, history) + find_disagreements(history)
     for claim in claims:
         claim.stage = claim.stage or _stage(claim, history)
         if claim.rule is not None:

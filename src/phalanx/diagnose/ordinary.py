@@ -23,6 +23,8 @@ def is_distributed(claim: Claim, history: History) -> tuple[bool, str]:
         )
     if stated is True:
         return True, "This fault needs several processes or devices to show."
+    if claim.rule is None and claim.depth is Claims.CAUSE:
+        return True, "Only the comparison of the ranks shows it."
     if claim.is_communication:
         return True, "Ranks that wait for or lose one another need more than one process."
     if claim.depth is Claims.VICTIM or claim.culprits:

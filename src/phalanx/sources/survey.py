@@ -19,7 +19,7 @@ from phalanx.sources.text import clean
 _WORLD = re.compile(
     r"\bworld[_ -]?size\W{1,4}(\d{1,6})\b|\bWORLD_SIZE\W{1,2}(\d{1,6})\b|\bnranks[ =](\d{1,6})\b|\bMEMBER: \d+/(\d{1,6})\b"
     r"|--nproc[_-]per[_-]node[= ](\d{1,4})\b|\bhorovodrun\b.*? -np (\d{1,5})\b|\bmpirun\b.*? -(?:np|n) (\d{1,5})\b"
-    r"|\bStarting with (\d{1,5}) processes\b|\bnum_workers = (\d{1,5}), local_devices\b|\bclients\. \d+/(\d{1,5}) clients joined|Waiting for \d+/(\d{1,5}) tasks to connect|\b(\d{1,5}) replicas in sync",
+    r"|\bStarting with (\d{1,5}) processes\b|\bnum_workers = (\d{1,5}), local_devices\b|\bclients\. \d+/(\d{1,5}) clients joined|Waiting for \d+/(\d{1,5}) tasks to connect|\b(\d{1,5}) replicas in sync|\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
     re.I,
 )
 _LARGEST_WORLD = 200_000
