@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from phalanx.diagnose.agreement import find_disagreements
@@ -47,10 +48,11 @@ def _stage(claim: Claim, history: History) -> Stage | None:
 
 def _weight(claim: Claim, history: History) -> tuple[float, ...]:
     """How much a claim weighs: that it ended the job, how deep it goes, whether the accused says it itself, whether
-    few ranks say it (victims are many), how sure and how specific it is, and last how early it stands."""
+    few ranks say it (victims are many), how sure and how specific it is, and only then how early it is by clock and line."""
     world = len(history.world.all_ranks)
     minority = bool(claim.printers) and len(claim.printers) * 2 <= world and world > 1
     first = min((proof.event.line for proof in claim.roots), default=0)
+    times = [proof.event.time for proof in claim.roots if proof.event.time is not None]
     return (
         claim.fatal and not _is_vague_in_report(claim, history),
         claim.depth.depth,
@@ -60,6 +62,7 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
         not claim.from_prose,
         claim.confidence.weight,
         claim.priority,
+        -min(times, default=math.inf),
         -first,
     )
 

@@ -26,6 +26,7 @@ from phalanx.sources.window import Window
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
 _LONGEST_REPORT = 512 << 10
+_REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and to hold what is said in it
 _KEPT = 6  # matches kept of one pattern, rank and file
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
@@ -168,7 +169,7 @@ class _FileReader:
         lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
         self._dialect = sniff(lines, self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
-            self._survey.prose = words_of_person(piece.data.decode("utf-8", "replace"), name)
+            self._survey.prose = words_of_person(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"), name)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._survey.is_complete = len(head) == len(piece.data)
         return True

@@ -16,7 +16,6 @@ _TEMPLATE = re.compile(
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
-_LONGEST_REPORT = 512 << 10
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
@@ -26,8 +25,6 @@ def words_of_person(text: str, name: str = "") -> str | None:
     A document by its name is a report. Otherwise it must speak of "I" and "we", follow an issue form, or consist
     of whole sentences in good part.
     """
-    if len(text) > _LONGEST_REPORT:
-        return None
     prose: list[str] = []
     in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]

@@ -11,6 +11,7 @@ from phalanx.sources.dialects import Dialect, Speaker
 from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
 from phalanx.sources.secrets import redact
 from phalanx.sources.text import LONGEST_LINE, clean
+from phalanx.sources.times import time_of
 
 _LINES_BEFORE, _LINES_AFTER = 6, 3
 
@@ -95,6 +96,7 @@ class Window:
             rank=self.speaker.rank if rank is None else rank,
             host=self.speaker.host,
             source=source,
+            time=time_of(self.text),
             frames=frames,
             data=data or {},
             context=self.context(self.number if line is None else line),
