@@ -177,3 +177,14 @@ def test_a_restart_that_succeeds_is_health(diagnose: Diagnose) -> None:
     assert diagnose(log).findings == ()
     verdict = diagnose(steps(20) + failed).verdict
     assert verdict is not None
+
+
+def test_what_was_got_over_often_may_still_end_the_rank(diagnose: Diagnose) -> None:
+    error = trace(9, "out = model(x)", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    survived = "".join(error + f"batch skipped\nepoch 0 step {step} loss 0.5\n" for step in range(0, 200, 10))
+    logs: dict[str, str | bytes] = {"rank0.log": steps(190), "rank1.log": survived}
+    assert diagnose(logs).findings == ()
+    verdict = diagnose({**logs, "rank1.log": survived + error}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "fail.out-of-memory"
+    assert verdict.culprit_ranks == (1,)

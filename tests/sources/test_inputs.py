@@ -63,6 +63,16 @@ def test_truncated_archives_are_said_and_never_raise(tmp_path: Path, compress: o
     assert any("rank0.log.gz" in item.what for item in report.not_checked)
 
 
+def test_what_stands_before_the_damage_is_not_lost(tmp_path: Path) -> None:
+    body = TEXT.encode() + b"".join(os.urandom(40).hex().encode() + b"\n" for _ in range(5_000))
+    path = tmp_path / "rank1.log.gz"
+    path.write_bytes(gzip.compress(body)[:-20_000])
+    report = diagnose_paths([str(path)])
+    assert report.verdict is not None
+    assert report.verdict.symptom == SYMPTOM
+    assert any("rank1.log.gz" in item.what for item in report.not_checked)
+
+
 def test_wrong_path_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(FileNotFoundError, match="give a log file"):
         find_inputs(["/no/such/file"])

@@ -16,7 +16,7 @@ from phalanx.sources.people import words_of_person
 from phalanx.sources.progress import position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import Needle, NeedleSet, Piece, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, survey_sample
@@ -27,7 +27,7 @@ _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in al
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
 _LONGEST_REPORT = 512 << 10
 _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and to hold what is said in it
-_KEPT = 6  # matches kept of one pattern, rank and file
+_KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
 _READ = 300  # times one reader looks at one piece
@@ -100,8 +100,8 @@ class Collector:
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
         for one in inputs:
             try:
-                with one.open() as raw:
-                    _FileReader(self, found, one, ranks.get(one.name), sample).read(plain_stream(raw), progress)
+                with one.open() as raw, _FileReader(self, found, one, ranks.get(one.name), sample) as reader:
+                    reader.read(plain_stream(raw), progress)
             except Exception as error:  # a decompressor may raise anything on a damaged file; the rest is still read
                 if (
                     not isinstance(error, OSError | EOFError | ValueError)
@@ -127,13 +127,29 @@ class _FileReader:
         self._owner, self._found, self._input, self._sample = owner, found, one, sample
         self._survey = FileSurvey(one.name, rank)
         self._dialect = Dialect(file_rank=rank)
+        self._tail, self._tail_line = b"", 1
+        self._is_log = False
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
+        self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
         self._first: list[Event] = []
         self._last: deque[Event] = deque(maxlen=_KEPT_EVENTS)
 
+    def __enter__(self) -> _FileReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hand over what was read, also of a file that breaks off in the middle."""
+        if not self._is_log:
+            return
+        if self._survey.size > self._sample:
+            survey_sample(self._survey, self._tail, self._tail_line, self._dialect, self._owner.signs)
+        self._found.matches.extend(match for late in self._late.values() for match in late)
+        self._found.events.extend([*self._first, *self._last])
+        self._found.files.append(self._survey)
+
     def read(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
-        tail, tail_line = b"", 1
+        """Read the whole stream."""
         for piece in pieces(stream):
             if piece.is_first and not self._begin(piece):
                 return
@@ -143,12 +159,11 @@ class _FileReader:
             if progress is not None:
                 progress(read)
             # Keep enough for the survey of the tail: the end of this piece, behind what is left of the last.
-            tail, tail_line = _join_tail(tail, tail_line, piece, read, self._sample)
+            self._tail, self._tail_line = _join_tail(self._tail, self._tail_line, piece, read, self._sample)
         if self._survey.size == 0:
-            self._found.unchecked.append(
-                Unchecked(f"{self._input.name}: empty", "the output of the rank, if it had any")
-            )
-        self._end(tail, tail_line)
+            self._is_log = True
+            needs = "the output of the rank, if it had any"
+            self._found.unchecked.append(Unchecked(f"{self._input.name}: empty", needs))
 
     def _begin(self, piece: Piece) -> bool:
         """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
@@ -171,15 +186,8 @@ class _FileReader:
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             self._survey.prose = words_of_person(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"), name)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
-        self._survey.is_complete = len(head) == len(piece.data)
+        self._is_log = True
         return True
-
-    def _end(self, tail: bytes, tail_line: int) -> None:
-        if self._survey.size > self._sample:
-            survey_sample(self._survey, tail, tail_line, self._dialect, self._owner.signs)
-        self._found.events.extend(self._first)
-        self._found.events.extend(self._last)
-        self._found.files.append(self._survey)
 
     def _scan(self, piece: Piece) -> None:
         looked: Counter[str] = Counter()
@@ -188,8 +196,9 @@ class _FileReader:
             patterns = [pattern for number in hit.needles for pattern in self._owner.patterns_at.get(number, ())]
             readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
             window: Window | None = None
+            is_tail = piece.is_last and hit.start >= len(piece.data) - EDGE
             for pattern in patterns:
-                if self._is_known(pattern):
+                if not is_tail and self._is_known(pattern):
                     continue
                 self._tried[pattern.key] += 1
                 window = window or Window(self._input.name, piece, hit, self._dialect)
@@ -202,10 +211,9 @@ class _FileReader:
                         self._add(event, window)
 
     def _is_known(self, pattern: Pattern) -> bool:
-        """Nothing is learned from another match: the file is one rank's, which has shown it, or it was tried enough."""
-        if pattern.once and self._kept[(pattern.key, self._survey.rank)]:
-            return True
-        if self._survey.rank is not None and self._kept[(pattern.key, self._survey.rank)] >= _KEPT:
+        """Nothing is learned from another match before the file's end: it has been seen, or tried often enough."""
+        kept = self._kept[(pattern.key, self._survey.rank)]
+        if kept and (pattern.once or (self._survey.rank is not None and kept >= 2 * _KEPT)):
             return True
         return self._tried[pattern.key] >= _TRIED
 
@@ -225,12 +233,14 @@ class _FileReader:
             return
         rank = event.rank if event is not None else window.speaker.rank
         slot = (pattern.key, rank)
-        if self._kept[slot] >= _KEPT:
-            return
         self._kept[slot] += 1
-        after = self._trained_before(rank, window)
         captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
-        self._found.matches.append(Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after))
+        after = self._trained_before(rank, window)
+        made = Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after)
+        if self._kept[slot] <= _KEPT:
+            self._found.matches.append(made)
+        else:  # the last ones matter most: what a rank got over a hundred times may still have ended it
+            self._late.setdefault(slot, deque(maxlen=_KEPT)).append(made)
 
     def _trained_before(self, rank: int | None, window: Window) -> bool:
         entry = self._survey.ranks.get(rank)

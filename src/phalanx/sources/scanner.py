@@ -165,11 +165,13 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
     first_line = 1
     is_first = True
     while True:
-        fresh = stream.read(size)
+        fresh, damage = _fill(stream, size)
         data = carried + fresh
-        if len(fresh) < size:  # buffered streams read short only at their end
+        if len(fresh) < size:
             if data:
                 yield Piece(data, len(data), first_line, True, is_first)
+            if damage is not None:
+                raise damage
             return
         limit = max(len(data) - LOOK_AHEAD, 0)
         cut = data.rfind(b"\n", 0, limit) + 1
@@ -180,6 +182,26 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
         yield piece
         is_first = False
         carried = data[cut:]
+
+
+def _fill(stream: BinaryIO, size: int) -> tuple[bytes, Exception | None]:
+    """Up to `size` bytes; fewer only at the end, or where the stream turns out to be damaged: then also the error.
+
+    What a decompressor could read before the damage is not lost.
+    """
+    parts: list[bytes] = []
+    missing = size
+    read = getattr(stream, "read1", stream.read)
+    while missing > 0:
+        try:
+            part = read(missing)
+        except Exception as error:  # whatever a decompressor raises; the caller gets it behind the data
+            return b"".join(parts), error
+        if not part:
+            break
+        parts.append(part)
+        missing -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts), None
 
 
 def hits(piece: Piece, needles: NeedleSet) -> Iterator[Hit]:

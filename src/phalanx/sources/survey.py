@@ -51,7 +51,6 @@ class FileSurvey:
     hosts: dict[int, str] = field(default_factory=dict)
     world_sizes: list[int] = field(default_factory=list)
     prose: str | None = None
-    is_complete: bool = True  # all of it was surveyed
 
     @property
     def is_report(self) -> bool:
