@@ -95,8 +95,10 @@ def main() -> None:
         )
         for size in arguments.sizes:
             folder = arguments.data / f"{size:g}g"
-            if not folder.exists():
+            complete = folder.with_name(f"{folder.name}.complete")  # an interrupted run leaves a part
+            if not complete.exists():
                 write_logs(folder, int(size * 2**30), 256)
+                complete.touch()
             bytes_read = sum(path.stat().st_size for path in folder.iterdir())
             ours, whole, theirs, peak, verdict = [], [], [], 0.0, None
             for _ in range(arguments.rounds):
