@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -52,3 +55,20 @@ def test_a_bad_file_costs_only_itself(tmp_path: Path) -> None:
     assert [rule.code for rule in pack.rules] == ["TST001"]
     assert len(pack.problems) == 3
     assert any("is also that of" in problem for problem in pack.problems)
+
+
+def test_rules_of_other_packages_are_found_without_running_them(tmp_path: Path) -> None:
+    package = tmp_path / "site_rules"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('this code must not run')\n")
+    (package / "rule.md").write_text(GOOD)
+    metadata = tmp_path / "site_rules-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: site-rules\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[phalanx.rules]\nsite = site_rules\n")
+    code = "from phalanx.knowledge import load_rules; print('TST001' in {rule.code for rule in load_rules()})"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
+    assert done.stdout.strip() == "True", done.stderr

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from phalanx.knowledge.loader import RuleError, load_rule
@@ -36,11 +37,14 @@ def load_rules() -> tuple[Rule, ...]:
 
 
 def rule_folders() -> list[Path]:
-    """The built-in folder, then each that an installed package names in the group `phalanx.rules`."""
+    """The built-in folder, then those of packages that name themselves in the group `phalanx.rules`.
+
+    Rules are data: such a package is found, not imported, so loading its rules runs none of its code.
+    """
     folders = [BUILT_IN]
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        loaded = point.load()  # a module or package whose folder holds rule files, or a path
-        folders.append(Path(loaded) if isinstance(loaded, str | Path) else Path(loaded.__file__).parent)
+        spec = find_spec(point.value.split(":", 1)[0].split(".", 1)[0])
+        folders.extend(Path(place) for place in (spec.submodule_search_locations if spec else None) or ())
     return folders
 
 
