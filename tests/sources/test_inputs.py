@@ -63,6 +63,19 @@ def test_truncated_archives_are_said_and_never_raise(tmp_path: Path, compress: o
     assert any("rank0.log.gz" in item.what for item in report.not_checked)
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress, lzma.compress, bz2.compress])
+@pytest.mark.parametrize("place", [4, 30, 1000, 2500])
+def test_flipped_bytes_in_archives_never_raise(tmp_path: Path, compress: object, place: int) -> None:
+    raw = bytearray(compress((os.urandom(2000).hex() + "\n" + TEXT).encode()))  # type: ignore[operator]
+    for offset in range(place, min(place + 8, len(raw))):
+        raw[offset] ^= 0xFF
+    (tmp_path / "rank0.log").write_bytes(bytes(raw))
+    (tmp_path / "rank1.log").write_text(TEXT)
+    report = diagnose_paths([str(tmp_path)])
+    assert report.verdict is not None
+    assert report.verdict.symptom == SYMPTOM
+
+
 def test_what_stands_before_the_damage_is_not_lost(tmp_path: Path) -> None:
     body = TEXT.encode() + b"".join(os.urandom(40).hex().encode() + b"\n" for _ in range(5_000))
     path = tmp_path / "rank1.log.gz"

@@ -39,8 +39,6 @@ class Claim:
     from_prose: bool = False
     culprits: frozenset[int] = frozenset()
     victims: frozenset[int] = frozenset()
-    ended_early: bool = True  # the rank did not go on after it
-    hints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def roots(self) -> list[Proof]:

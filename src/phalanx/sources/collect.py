@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 from phalanx.model import Event, EventKind, Unchecked
 from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
-from phalanx.sources.inputs import Input, looks_binary, plain_stream
+from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.people import words_of_person
 from phalanx.sources.progress import position_of
 from phalanx.sources.readers import Reader, load_readers
@@ -102,12 +102,7 @@ class Collector:
             try:
                 with one.open() as raw, _FileReader(self, found, one, ranks.get(one.name), sample) as reader:
                     reader.read(plain_stream(raw), progress)
-            except Exception as error:  # a decompressor may raise anything on a damaged file; the rest is still read
-                if (
-                    not isinstance(error, OSError | EOFError | ValueError)
-                    and "zstd" not in type(error).__module__ + repr(error).lower()
-                ):
-                    raise
+            except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
 

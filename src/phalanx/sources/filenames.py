@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import PurePath
 
 _SURE = re.compile(r"(?:^|[^a-z])(?:global[_-]?)?rank[-_.=]?(?P<rank>\d{1,5})(?!\d)", re.I)
 _TORCHRUN = re.compile(r"(?:^|/)attempt_\d+/(?P<rank>\d{1,5})/(?:stdout|stderr|error)\.?\w*$")
@@ -81,8 +80,3 @@ def _ranks_by_template(names: Sequence[str]) -> dict[str, int]:
         for name, number in group.items():
             found[name] = number - numbers[0]
     return found
-
-
-def base_name(name: str) -> str:
-    """The last part of a path, for display."""
-    return PurePath(name).name

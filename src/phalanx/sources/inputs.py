@@ -13,6 +13,7 @@ import lzma
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,9 +81,7 @@ def _walk(top: Path, unchecked: list[Unchecked]) -> Iterator[Input]:
         for name in sorted(files):
             path = Path(folder, name)
             suffix = path.suffix.lower()
-            if suffix in _CODE:
-                continue
-            if suffix in _MODEL_FILES:
+            if suffix in _CODE or suffix in _MODEL_FILES:
                 continue
             count += 1
             if count > _MOST_FILES:
@@ -132,6 +131,8 @@ class _Utf8From(io.RawIOBase):
         return len(taken)
 
 
+# What the decompressors raise on a damaged file, and the system on one that cannot be read.
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 _BOMS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
 _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], object]], ...] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
