@@ -15,7 +15,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
@@ -40,13 +40,12 @@ class Input:
 
     name: str
     open: Callable[[], BinaryIO]
-    named: bool = field(default=False)  # the user named this file itself, so it is read whatever its ending
 
 
 def from_text(name: str, text: str | bytes) -> Input:
     """An input held in memory, as the rules' own test cases are."""
     data = text if isinstance(text, bytes) else text.encode()
-    return Input(name, lambda: io.BytesIO(data), named=True)
+    return Input(name, lambda: io.BytesIO(data))
 
 
 def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
@@ -55,7 +54,7 @@ def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
     unchecked: list[Unchecked] = []
     for given in paths:
         if given == "-":
-            found.append(Input("<stdin>", lambda: sys.stdin.buffer, named=True))
+            found.append(Input("<stdin>", lambda: sys.stdin.buffer))
             continue
         path = Path(given)
         if not path.exists():
@@ -96,7 +95,7 @@ def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = Fa
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             if named:
-                return Input(name, lambda: path.open("rb"), named=True)
+                return Input(name, lambda: path.open("rb"))
             unchecked.append(Unchecked(f"{name}: not a regular file", "a plain copy of it"))
             return None
         with path.open("rb"):
@@ -104,7 +103,7 @@ def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = Fa
     except OSError as error:
         unchecked.append(Unchecked(f"{name}: {error.strerror}", "a readable copy of it"))
         return None
-    return Input(name, lambda: path.open("rb"), named=named)
+    return Input(name, lambda: path.open("rb"))
 
 
 class _Utf8From(io.RawIOBase):
