@@ -19,8 +19,9 @@ ALLOWED = {
     "study": {"model", "knowledge"},
     "zoo": {"model", "knowledge"},
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
+    "run": {"model", "knowledge", "frameworks", "sources"},
     "report": {"model", "knowledge"},
-    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "report"},
+    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 
