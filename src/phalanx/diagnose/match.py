@@ -149,6 +149,8 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
 
 def _on_enough(spec: EvidenceSpec, proofs: list[Proof], history: History) -> bool:
     """Whether as many ranks show it as the rule asks."""
+    if spec.ranks is Ranks.ANY:
+        return bool(proofs)
     ranks = {proof.event.rank for proof in proofs if proof.event.rank is not None}
     everyone = history.world.all_ranks
     match spec.ranks:
@@ -156,7 +158,5 @@ def _on_enough(spec: EvidenceSpec, proofs: list[Proof], history: History) -> boo
             return len(ranks) == 1
         case Ranks.SOME:
             return bool(ranks) and ranks < everyone
-        case Ranks.ALL:
-            return bool(ranks) and ranks >= everyone
         case _:
-            return bool(proofs)
+            return bool(ranks) and ranks >= everyone

@@ -131,6 +131,7 @@ class _FileReader:
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
+        self._looked_before: tuple[Window | None, bool] = (None, False)
         self._done: set[int] = set()  # needles of which nothing more is learned before the file's end
         self._first: list[Event] = []
         self._last: deque[Event] = deque(maxlen=_KEPT_EVENTS)
@@ -247,7 +248,7 @@ class _FileReader:
         self._kept[slot] += 1
         captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
         after = self._trained_before(rank, window)
-        made = Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after)
+        made = Match(pattern.key, event or window.line_event, captures, after)
         if self._kept[slot] <= _KEPT:
             self._found.matches.append(made)
         else:  # the last ones matter most: what a rank got over a hundred times may still have ended it
@@ -257,4 +258,7 @@ class _FileReader:
         entry = self._survey.ranks.get(rank)
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
-        return any(position_of(line) is not None for line in window.preceding(30))
+        if self._looked_before[0] is not window:  # many patterns may match one line
+            shown = any(position_of(line) is not None for line in window.preceding(30))
+            self._looked_before = (window, shown)
+        return self._looked_before[1]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.text import fold
 
 # First person singular: programs say "we", "you" and "please" too ("we are taking the entire process down").
 _PERSONAL = re.compile(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
-_TEMPLATE = re.compile(
-    r"^\W*(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
-    r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b",
-    re.I,
+_HEADINGS = (
+    r"(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
+    r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
 )
+_TEMPLATE = re.compile(r"^\W*" + _HEADINGS, re.I)
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
+_FENCES = ("```", "~~~")
 _MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
@@ -25,6 +29,9 @@ def words_of_person(text: str, name: str = "") -> str | None:
     A document by its name is a report. Otherwise it must speak of "I" and "we", follow an issue form, or consist
     of whole sentences in good part.
     """
+    is_document = name.lower().endswith((".md", ".html", ".rst"))
+    if not is_document and _is_output(text):
+        return None
     prose: list[str] = []
     in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
@@ -49,10 +56,28 @@ def words_of_person(text: str, name: str = "") -> str | None:
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line))
     is_report = (
-        name.lower().endswith((".md", ".html", ".rst"))
+        is_document
         or personal >= 2
         or template >= 2
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
     )
     return fold(" ".join(prose))[:_LONGEST_PROSE] if is_report else None
+
+
+@cache
+def _words() -> NeedleSet:
+    """What a report holds and most logs do not."""
+    return NeedleSet(
+        [
+            Needle(_PERSONAL.pattern, is_expression=True, once=True),
+            Needle(_HEADINGS, is_expression=True, ignores_case=True, once=True),
+        ]
+    )
+
+
+def _is_output(text: str) -> bool:
+    """True only if the text cannot be a report: no word of a person or of an issue form, and a line of a program in it."""
+    if any(fence in text for fence in _FENCES) or _words().scan(text.encode("utf-8", "replace")):
+        return False
+    return _MACHINE_ANYWHERE.search(text) is not None

@@ -6,6 +6,7 @@ around each hit, so a file of one endless line is no special case.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
 LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
+_AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
 
 
@@ -212,12 +214,13 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
 def _fill(stream: BinaryIO, buffer: bytearray, filled: int) -> tuple[int, Exception | None]:
     """How much of the buffer is filled now; all of it, but at the end, or where the stream is damaged: then also the error.
 
-    What a decompressor could read before the damage is not lost.
+    What a decompressor could read before the damage is not lost: it is asked for little at a time.
     """
     view = memoryview(buffer)
+    at_once = len(buffer) if isinstance(getattr(stream, "raw", None), io.FileIO) else _AT_ONCE
     while filled < len(buffer):
         try:
-            count = stream.readinto1(view[filled:])  # type: ignore[attr-defined]
+            count = stream.readinto1(view[filled : filled + at_once])  # type: ignore[attr-defined]
         except Exception as error:  # whatever a decompressor raises; the caller gets it behind the data
             return filled, error
         if not count:

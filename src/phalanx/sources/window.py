@@ -26,6 +26,8 @@ class Window:
     dialect: Dialect
     speaker: Speaker = field(init=False)
     text: str = field(init=False)
+    _number: int = 0
+    _event: Event | None = None
 
     def __post_init__(self) -> None:
         self.speaker, self.text = self.dialect.read(clean(self.piece.data[self.hit.start : self.hit.stop]))
@@ -33,7 +35,16 @@ class Window:
     @property
     def number(self) -> int:
         """The number of the line that was hit."""
-        return self.piece.line_at(self.hit.start)
+        if not self._number:
+            self._number = self.piece.line_at(self.hit.start)
+        return self._number
+
+    @property
+    def line_event(self) -> Event:
+        """The line as an event, the same for all who ask."""
+        if self._event is None:
+            self._event = self.event(EventKind.LINE, "log")
+        return self._event
 
     def following(self, most: int = 400) -> Iterator[tuple[int, str]]:
         """The same speaker's next lines, with their numbers."""
