@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
@@ -99,6 +98,8 @@ def score(
     console = Console(stderr=True)
     marks = [
         mark(fault, diagnose_paths([str(fault.recorded)]))
+        from rich.progress import track
+
         for fault in track(
             picked, description="faults", console=console, transient=True, disable=not console.is_terminal
         )

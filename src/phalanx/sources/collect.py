@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
+
+import hyperscan
 
 from phalanx.model import Event, EventKind, Unchecked
 from phalanx.sources.dialects import Dialect, sniff
@@ -14,7 +16,7 @@ from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.people import words_of_person
-from phalanx.sources.progress import position_of
+from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
@@ -31,6 +33,7 @@ _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and 
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
+_LOOKED_BACK = 30  # lines before a match in which training may show
 _READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end of a log tells more than its middle
 
 
@@ -82,10 +85,15 @@ class Collector:
 
     def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
         self.signs = SignSet(signs)
+        try:
+            self._prepare(patterns, frozenset())
+        except hyperscan.error:  # seldom: an expression that the engine does not take
+            self._prepare(patterns, refused_expressions([p.expression.pattern for p in patterns if p.is_common]))
+
+    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> None:
         numbers: dict[Needle, int] = {}
         self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
         self.readers_at: dict[int, list[Reader]] = defaultdict(list)
-        refused = refused_expressions([p.expression.pattern for p in patterns if p.is_common])
         for pattern in patterns:
             for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
@@ -109,7 +117,7 @@ class Collector:
         return found
 
 
-def _needles_of(pattern: Pattern, refused: set[str]) -> list[Needle]:
+def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
     text = pattern.expression.pattern
     if pattern.is_common and text not in refused:
@@ -178,17 +186,15 @@ class _FileReader:
 
     def _begin(self, piece: Piece) -> bool:
         """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
-        head = piece.data[: self._sample]
+        head = bytes(piece.data[: self._sample])
         name = self._input.name
-        record = (
-            read_record(name, piece.data, self._survey.rank) if piece.is_last or len(piece.data) < 1 << 20 else None
-        )
+        record = read_record(name, bytes(piece.data), self._survey.rank) if piece.is_last else None
         if record is not None:
             self._found.events.extend(record)
             self._survey.size = len(piece.data)
             self._found.files.append(self._survey)
             return False
-        if looks_binary(piece.data[:8192]):
+        if looks_binary(bytes(piece.data[:8192])):
             needs = "a text log; traces and archives of this kind are not read by this version"
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
@@ -259,6 +265,8 @@ class _FileReader:
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
-            shown = any(position_of(line) is not None for line in window.preceding(30))
+            shown = may_show_progress(clean(window.lines_before(_LOOKED_BACK))) and any(
+                position_of(line) is not None for line in window.preceding(_LOOKED_BACK)
+            )
             self._looked_before = (window, shown)
         return self._looked_before[1]

@@ -55,7 +55,6 @@ _INSIDE = re.compile(
     re.I,
 )
 _INSIDE_SCOPE = 160
-_INSIDE_WORDS = ("rank", "worker", "proc", "trainer")
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
 _STRONG = tuple(form for form in _FORMS if not form.is_weak)
@@ -103,7 +102,8 @@ class Dialect:
         else:
             scope = rest[:_INSIDE_SCOPE]
             low = scope.lower()
-            inside = _INSIDE.search(scope) if any(word in low for word in _INSIDE_WORDS) else None
+            may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
+            inside = _INSIDE.search(scope) if may_tell else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))
                 rank = named if rank is None or self.file_rank is None else rank

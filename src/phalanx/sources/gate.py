@@ -14,12 +14,14 @@ from collections.abc import Iterable, Sequence
 
 import hyperscan
 
-from phalanx.sources.scanner import Data, Needle, NeedleSet, Occurrence, compile_needles, scan
+from phalanx.sources.database import Data, Occurrence, compiled, scan
+from phalanx.sources.scanner import Needle, NeedleSet, compile_needles
 from phalanx.sources.text import LONGEST_LINE
 
 KEY = 8
 _LEARN_AFTER = 8 << 20  # bytes; in a smaller log the literals are found sooner than keys are chosen
-_SAMPLE, _SAMPLED_AT_ONCE = 96 << 10, 4 << 10
+_SAMPLE, _SAMPLED_AT_ONCE = 96 << 10, 3 << 10
+_GOLDEN = 0.618034  # steps of it never fall on the same place
 _DENSE = 16  # if lines with keys make up more than one such part of a piece, the keys spare nothing
 _LEAST_TELLING = 256 << 10  # bytes; a smaller piece says nothing of what the log is like
 _MOST_LEARNT = 6
@@ -51,6 +53,7 @@ class GatedNeedles:
     def __init__(self, needles: NeedleSet) -> None:
         self._all = needles
         self._sample = bytearray()
+        self._place = 0.0  # where in a piece the sample was last taken from, 0 to 1
         self._unlearnt = 0  # bytes seen without keys
         self._learnt = 0  # times keys were chosen
         self._keys: hyperscan.Database | None = None
@@ -76,7 +79,9 @@ class GatedNeedles:
         found.sort()
         return found
 
-    def _search(self, data: Data, lines: list[tuple[int, int]], stretches: Sequence[tuple[int, int]]) -> list[Occurrence]:
+    def _search(
+        self, data: Data, lines: list[tuple[int, int]], stretches: Sequence[tuple[int, int]]
+    ) -> list[Occurrence]:
         """All needles in these lines only. They are searched as one text: a call for each would take longer."""
         if not lines:
             return []
@@ -105,8 +110,10 @@ class GatedNeedles:
         """Add a little of a piece to the sample; choose keys when enough has been seen to know what is rare."""
         if self._learnt >= _MOST_LEARNT:
             return
-        middle = len(data) // 2
-        self._sample += data[middle : middle + _SAMPLED_AT_ONCE]
+        for _ in range(2):  # from all over: heads, middles and tails are unlike one another
+            self._place = (self._place + _GOLDEN) % 1
+            start = int(self._place * max(len(data) - _SAMPLED_AT_ONCE, 0))
+            self._sample += data[start : start + _SAMPLED_AT_ONCE]
         self._unlearnt += len(data)
         if self._unlearnt >= _LEARN_AFTER:
             self._learn(bytes(self._sample[-_SAMPLE:]))
@@ -131,14 +138,9 @@ class GatedNeedles:
 def _compile_keys(exact: set[bytes], folded: set[bytes]) -> hyperscan.Database:
     """A database of keys. They are bytes, not text: a key may begin in the middle of a character."""
     keys = [_SHORT, *sorted(exact), *sorted(folded)]
-    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(
-        expressions=["".join(f"\\x{byte:02x}" for byte in key).encode() for key in keys],
-        ids=list(range(len(keys))),
-        flags=[0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded),
-        elements=len(keys),
-    )
-    return database
+    expressions = ["".join(f"\\x{byte:02x}" for byte in key).encode() for key in keys]
+    flags = [0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded)
+    return compiled(expressions, range(len(keys)), flags)
 
 
 def _lines_around(data: Data, places: Iterable[int]) -> list[tuple[int, int]]:

@@ -13,12 +13,17 @@ _FINISHED = re.compile(
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )
-_END_HINTS = ("inish", "omplete", "one", "DONE", "ucceeded", "nded")
-_HINTS = ("step", "iter", "epoch", "loss", "Epoch", "Step", "Iter", "Loss", "batch", "Batch", "EPOCH")
-_NOT_PROGRESS = ('file "', "error", "traceback")
 _CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
 
 Position = tuple[int, int]
+
+
+def may_show_progress(text: str) -> bool:
+    """Whether a line, or any of several, holds a word of progress; quick."""
+    return (
+        "step" in text or "iter" in text or "epoch" in text or "loss" in text or "batch" in text or "Epoch" in text
+        or "Step" in text or "Iter" in text or "Loss" in text or "Batch" in text or "EPOCH" in text
+    )  # fmt: skip
 
 
 def position_of(line: str) -> Position | None:
@@ -26,10 +31,10 @@ def position_of(line: str) -> Position | None:
     if len(line) > 600:
         return None
     # Expressions that ignore case are slow: plain words are asked first, here and below.
-    if not any(hint in line for hint in _HINTS):
+    if not may_show_progress(line):
         return None
     low = line.lower()
-    if any(word in low for word in _NOT_PROGRESS):
+    if 'file "' in low or "error" in low or "traceback" in low:
         return None
     if low.lstrip().startswith("#") or ((("=" in low and "(" in low) or "def " in low) and _CODE.search(line)):
         return None
@@ -47,4 +52,9 @@ def position_of(line: str) -> Position | None:
 
 def shows_end(line: str) -> bool:
     """True for "training finished" and its like."""
-    return len(line) < 200 and any(hint in line for hint in _END_HINTS) and _FINISHED.search(line) is not None
+    if len(line) >= 200:
+        return False
+    hinted = (
+        "inish" in line or "omplete" in line or "one" in line or "DONE" in line or "nded" in line or "eeded" in line
+    )
+    return hinted and _FINISHED.search(line) is not None

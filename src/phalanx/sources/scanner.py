@@ -14,16 +14,13 @@ from typing import BinaryIO, Protocol
 
 import hyperscan
 
+from phalanx.sources.database import Data, Occurrence, compiled, scan
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
 LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
 _AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
-
-
-Data = bytes | bytearray
-Occurrence = tuple[int, int]  # the offset at which it ends, and the needle's id
 
 
 @dataclass(slots=True)
@@ -117,36 +114,21 @@ class NeedleSet:
 
 
 def _compile(needles: Sequence[tuple[int, Needle]]) -> hyperscan.Database | None:
-    return compile_needles([needle for _, needle in needles], [number for number, _ in needles])
+    if not needles:
+        return None
+    return compiled(
+        [_expression(needle) for _, needle in needles],
+        [number for number, _ in needles],
+        [_flags(needle) for _, needle in needles],
+        is_kept=True,
+    )
 
 
 def compile_needles(needles: Sequence[Needle], ids: Sequence[int]) -> hyperscan.Database | None:
-    """A database of these needles, None for none; slow for expressions."""
+    """A database of these needles, None for none."""
     if not needles:
         return None
-    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(
-        expressions=[_expression(needle) for needle in needles],
-        ids=list(ids),
-        flags=[_flags(needle) for needle in needles],
-        elements=len(needles),
-    )
-    return database
-
-
-def scan(
-    database: hyperscan.Database | None, data: Data, found: list[Occurrence], stretch: tuple[int, int] | None = None
-) -> None:
-    """Add to `found` what the database finds in the data, or in a stretch of it."""
-    offset, stop = stretch or (0, len(data))
-    if database is None or offset >= stop:
-        return
-    append = found.append
-
-    def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
-        append((end + offset, number))
-
-    database.scan(memoryview(data)[offset:stop], match_event_handler=note)
+    return compiled([_expression(needle) for needle in needles], list(ids), [_flags(needle) for needle in needles])
 
 
 _ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")

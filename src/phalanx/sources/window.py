@@ -72,6 +72,15 @@ class Window:
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
+    def lines_before(self, most: int) -> bytes | bytearray:
+        """The bytes of as many lines just before, as they are."""
+        data, start = self.piece.data, self.hit.start
+        for _ in range(most):
+            if start <= 0:
+                break
+            start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), start - 1) + 1
+        return data[start : self.hit.start]
+
     def context(self, line: int) -> Callable[[], tuple[tuple[int, str], ...]]:
         """The lines around a line at or below the hit, to be shown to a person; only their bytes are kept until then."""
         data = self.piece.data
@@ -85,7 +94,7 @@ class Window:
         for _ in range(_LINES_AFTER + 1):
             found = data.find(b"\n", stop + 1, stop + LONGEST_LINE)
             stop = found if found >= 0 else min(len(data), stop + LONGEST_LINE)
-        return partial(_shown_lines, data[start:stop], line - data.count(b"\n", start, middle))
+        return partial(_shown_lines, bytes(data[start:stop]), line - data.count(b"\n", start, middle))
 
     def event(
         self,
