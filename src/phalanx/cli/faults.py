@@ -95,11 +95,11 @@ def score(
 ) -> None:
     """Diagnose the recorded logs of the faults and print hits beside false accusations and false alarms."""
     picked = [fault for fault in _pick(root, names) if fault.recorded.is_dir() and split in (None, fault.split)]
+    from rich.progress import track
+
     console = Console(stderr=True)
     marks = [
         mark(fault, diagnose_paths([str(fault.recorded)]))
-        from rich.progress import track
-
         for fault in track(
             picked, description="faults", console=console, transient=True, disable=not console.is_terminal
         )
