@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import hyperscan
 
@@ -20,7 +20,7 @@ from phalanx.sources.text import LONGEST_LINE
 
 KEY = 8
 _LEARN_AFTER = 8 << 20  # bytes; in a smaller log the literals are found sooner than keys are chosen
-_SAMPLE, _SAMPLED_AT_ONCE = 96 << 10, 3 << 10
+_SAMPLE, _SAMPLED_AT_ONCE = 96 << 10, 1536
 _GOLDEN = 0.618034  # steps of it never fall on the same place
 _DENSE = 16  # if lines with keys make up more than one such part of a piece, the keys spare nothing
 _LEAST_TELLING = 256 << 10  # bytes; a smaller piece says nothing of what the log is like
@@ -59,6 +59,11 @@ class GatedNeedles:
         self._keys: hyperscan.Database | None = None
         self._common: hyperscan.Database | None = None  # expressions whose literals stand in many lines of this log
 
+    @property
+    def is_learnt(self) -> bool:
+        """Whether keys are in use."""
+        return self._keys is not None
+
     def scan(
         self, data: Data, stretches: Sequence[tuple[int, int]] | None = None, stop: int | None = None
     ) -> list[Occurrence]:
@@ -82,21 +87,12 @@ class GatedNeedles:
     def _search(
         self, data: Data, lines: list[tuple[int, int]], stretches: Sequence[tuple[int, int]]
     ) -> list[Occurrence]:
-        """All needles in these lines only. They are searched as one text: a call for each would take longer."""
-        if not lines:
-            return []
-        text = b"\n".join(data[start:stop] for start, stop in lines)
-        begins = [0]
-        for start, stop in lines:
-            begins.append(begins[-1] + stop - start + 1)
-        found = []
-        for end, number in self._all.scan(text):
-            index = bisect_right(begins, end - 1) - 1
-            place = lines[index][0] + end - begins[index]
-            is_asked = not self._all.needles[number].is_expression or any(a < place <= b for a, b in stretches)
-            if place <= lines[index][1] and is_asked:
-                found.append((place, number))
-        return found
+        """Literals in these lines, and expressions in what of them lies in the stretches."""
+        asked = [(max(a, c), min(b, d)) for a, b in lines for c, d in stretches if a < d and b > c]
+        return [
+            *_in_lines(data, lines, lambda text: self._all.scan(text, stretches=())),
+            *_in_lines(data, asked, lambda text: self._all.scan(text, stop=0)),
+        ]
 
     def _doubt(self, data: Data) -> None:
         """Keys were found all over a piece: choose others, a few times; then do without."""
@@ -110,7 +106,7 @@ class GatedNeedles:
         """Add a little of a piece to the sample; choose keys when enough has been seen to know what is rare."""
         if self._learnt >= _MOST_LEARNT:
             return
-        for _ in range(2):  # from all over: heads, middles and tails are unlike one another
+        for _ in range(2 + (len(data) >> 17)):  # from all over: heads, middles and tails are unlike one another
             self._place = (self._place + _GOLDEN) % 1
             start = int(self._place * max(len(data) - _SAMPLED_AT_ONCE, 0))
             self._sample += data[start : start + _SAMPLED_AT_ONCE]
@@ -141,6 +137,22 @@ def _compile_keys(exact: set[bytes], folded: set[bytes]) -> hyperscan.Database:
     expressions = ["".join(f"\\x{byte:02x}" for byte in key).encode() for key in keys]
     flags = [0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded)
     return compiled(expressions, range(len(keys)), flags)
+
+
+def _in_lines(
+    data: Data, lines: list[tuple[int, int]], search: Callable[[bytes], Iterable[Occurrence]]
+) -> Iterator[Occurrence]:
+    """What a search finds in these lines. They are searched as one text: a call for each would take longer."""
+    if not lines:
+        return
+    begins = [0]
+    for start, stop in lines:
+        begins.append(begins[-1] + stop - start + 1)
+    for end, number in search(b"\n".join(data[start:stop] for start, stop in lines)):
+        index = bisect_right(begins, end - 1) - 1
+        place = lines[index][0] + end - begins[index]
+        if place <= lines[index][1]:
+            yield place, number
 
 
 def _lines_around(data: Data, places: Iterable[int]) -> list[tuple[int, int]]:

@@ -72,14 +72,14 @@ class Window:
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
-    def lines_before(self, most: int) -> bytes | bytearray:
-        """The bytes of as many lines just before, as they are."""
+    def raw_before(self, most: int) -> str:
+        """As many lines just before, byte by byte as they are, to see quickly whether it is worth reading them."""
         data, start = self.piece.data, self.hit.start
         for _ in range(most):
             if start <= 0:
                 break
             start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), start - 1) + 1
-        return data[start : self.hit.start]
+        return data[start : self.hit.start].decode("latin-1")
 
     def context(self, line: int) -> Callable[[], tuple[tuple[int, str], ...]]:
         """The lines around a line at or below the hit, to be shown to a person; only their bytes are kept until then."""
