@@ -110,12 +110,12 @@ def _frames(*places: tuple[str, str, int]) -> tuple[Frame, ...]:
     return inner + own + outer
 
 
-def _layer(frames_of: str) -> list[Call]:
+def _layer(frames_of: str, tensor: int) -> list[Call]:
     """The calls of one layer in one direction: sequence-parallel attention, then experts."""
     attention = _frames((frames_of, "core/tensor_parallel/mappings.py", 121), ("forward", "core/transformer/attention.py", 611))  # fmt: skip
     scatter = _frames((frames_of, "core/tensor_parallel/mappings.py", 163), ("forward", "core/transformer/attention.py", 702))  # fmt: skip
     experts = _frames((frames_of, "core/tensor_parallel/mappings.py", 424), ("forward", "core/transformer/moe/token_dispatcher.py", 559))  # fmt: skip
-    whole, part = tuple(_HIDDEN), (_HIDDEN[0] // 2, *_HIDDEN[1:])
+    whole, part = tuple(_HIDDEN), (_HIDDEN[0] // tensor, *_HIDDEN[1:])
     return [
         Call(TENSOR, "_all_gather_base", (part,), (whole,), attention),
         Call(TENSOR, "_reduce_scatter_base", (whole,), (part,), scatter),
@@ -139,7 +139,7 @@ def step_of(shape: Shape, stage: int, microbatches: int = 4, layers: int = 3) ->
         for _ in range(microbatches):
             talk_to("recv", before)
             for _ in range(layers):
-                calls += _layer(frames_of)
+                calls += _layer(frames_of, shape.tensor)
             talk_to("send", after)
     gradients = _frames(("start_grad_sync", "core/distributed/param_and_grad_buffer.py", 391))
     parameters = _frames(("start_param_sync", "core/distributed/param_and_grad_buffer.py", 231))
