@@ -31,7 +31,7 @@ CALL_COLUMNS = {
     "created_ns": "Int64",  # the rank's own clock: never compared between ranks without `clock` being aligned
     "started_ns": "Int64",
     "completed_ns": "Int64",
-    "place": "Categorical",  # the user's frame, `train.py:88 in train`; null where stacks were not recorded
+    "place": "Categorical",  # the user's innermost frame, `/home/me/train.py:88 in train`; null where stacks were not recorded
 }
 # One row is one process group as one set of members. Groups of the same name and other members are other groups.
 GROUP_COLUMNS = {"group": "UInt32", "name": "String", "description": "String", "members": "List(Int32)"}

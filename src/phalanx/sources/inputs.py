@@ -40,6 +40,7 @@ class Input:
 
     name: str
     open: Callable[[], BinaryIO]
+    path: Path | None = None  # of a regular file: it may be opened by another process, and more than once
 
 
 def from_text(name: str, text: str | bytes) -> Input:
@@ -103,7 +104,7 @@ def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = Fa
     except OSError as error:
         unchecked.append(Unchecked(f"{name}: {error.strerror}", "a readable copy of it"))
         return None
-    return Input(name, lambda: path.open("rb"))
+    return Input(name, lambda: path.open("rb"), path)
 
 
 class _Utf8From(io.RawIOBase):

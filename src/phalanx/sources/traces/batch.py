@@ -1,0 +1,174 @@
+"""Reads trace files one after the other into one table: the part that worker processes do, and small jobs in place."""
+
+from __future__ import annotations
+
+import gc
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from phalanx.model.trace import CALL_COLUMNS, CallState
+from phalanx.sources.inputs import DAMAGE, plain_stream
+from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError, reader_named
+from phalanx.sources.traces.unpickling import check_memo
+
+if TYPE_CHECKING:
+    import polars
+
+LARGEST = 1 << 30  # bytes of one file, decompressed: a dump of 2,000 calls has about one thousandth of that
+_RANK = re.compile(r"rank[-_.=]?(\d{1,6})(?!\d)", re.I)
+_NUMBER = re.compile(r"\d{1,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """A file to read: the name to show, who reads it, and its path or, where it has none, its bytes."""
+
+    name: str
+    reader: str
+    path: str | None = None
+    data: bytes = b""
+
+    def open(self) -> BinaryIO:
+        """A stream of its bytes as they are stored."""
+        return Path(self.path).open("rb") if self.path is not None else io.BytesIO(self.data)
+
+
+@dataclass(slots=True)
+class FileFacts:
+    """What was learned of one rank from one file, beside its calls."""
+
+    name: str
+    rank: int
+    form: str
+    calls: int
+    dropped: int
+    truncated: bool
+    host: str | None
+    world_size: int | None
+    status: list[tuple[int, int | None, int | None, int | None]]  # group (position in the batch's), numbers
+    orders: tuple[int, int]  # of its first call and its last
+    times: tuple[int, int]  # when these were made, by the rank's clock
+
+
+@dataclass(slots=True)
+class Batch:
+    """Calls of several files as columns; `rank` is the position in `files`, `group` in `groups`."""
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in CALL_COLUMNS})
+    groups: list[Group] = field(default_factory=list)
+    files: list[FileFacts] = field(default_factory=list)
+    unchecked: list[tuple[str, str]] = field(default_factory=list)
+    positions: dict[Group, int] = field(default_factory=dict)
+
+    def position_of(self, group: Group) -> int:
+        """The group's place in `groups`, where it is put if it is new."""
+        if group not in self.positions:
+            self.positions[group] = len(self.groups)
+            self.groups.append(group)
+        return self.positions[group]
+
+    def add(self, name: str, trace: RankTrace) -> None:
+        """Take in what one file tells of one rank."""
+        rank = trace.rank if trace.rank is not None else rank_of_name(name)
+        if rank is None:
+            self.unchecked.append((f"{name}: nothing tells whose trace it is", "the rank in its name (rank3.json)"))
+            return
+        places = [self.position_of(group) for group in trace.groups]
+        length = max((len(column) for column in trace.columns.values()), default=0)
+        for column in CALL_COLUMNS:
+            given = trace.columns.get(column)
+            if column == "rank":
+                given = [len(self.files)] * length
+            elif column == "group":
+                given = [places[position] for position in given or [0] * length]
+            elif given is None:
+                fill = CallState.COMPLETED if column == "state" else False if column == "p2p" else None
+                given = list(range(length)) if column == "order" else [fill] * length
+            self.columns[column].extend(given)
+        status = [(places[one.group], one.last_enqueued, one.last_started, one.last_completed) for one in trace.status]
+        facts = (trace.form, length, trace.dropped, trace.truncated, trace.host, trace.world_size)
+        spans = (_span(trace.columns.get("order") or range(length)), _span(trace.columns.get("created_ns") or ()))
+        self.files.append(FileFacts(name, rank, *facts, status, *spans))
+        self.unchecked.extend(trace.notes)
+
+    def frame(self) -> polars.DataFrame:
+        """The calls as a table; what does not fit its type is null."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                name: pl.Series(name, self.columns[name], dtype=getattr(pl, kind), strict=False)
+                for name, kind in CALL_COLUMNS.items()
+            }
+        )
+
+
+def _span(values: Sequence[int | None]) -> tuple[int, int]:
+    known = [value for value in (values[:1] + values[-1:] if isinstance(values, list) else values) if value is not None]
+    return (min(known), max(known)) if known else (0, 0)
+
+
+def rank_of_name(name: str) -> int | None:
+    """`nccl_trace_rank_3`, `rank3/collectives-1.json`, `_dump_3`: the number behind `rank`, else the last one of the file's name."""
+    if found := _RANK.findall(name):
+        return int(found[-1])
+    numbers = _NUMBER.findall(name.rsplit("/", 1)[-1])
+    return int(numbers[-1]) if numbers else None
+
+
+def read_batch(inputs: Iterable[TraceInput], bounded: bool) -> Batch:
+    """Read files into one table. `bounded`: the process cannot take more memory than files of their size need."""
+    batch = Batch()
+    was_on = gc.isenabled()
+    gc.disable()  # a dump is a hundred thousand small objects without a cycle: looking for one doubles the time
+    try:
+        for one in inputs:
+            for what, needs in _read_one(batch, one, bounded):
+                batch.unchecked.append((f"{one.name}: {what}", needs))
+    finally:
+        if was_on:
+            gc.enable()
+    return batch
+
+
+def _read_one(batch: Batch, one: TraceInput, bounded: bool) -> Iterator[tuple[str, str]]:
+    try:
+        data, cut = _bytes_of(one)
+        if not data:
+            yield "empty", "the dump, if the rank wrote one"
+            return
+        if not bounded and data[:1] == b"\x80":
+            check_memo(data)
+        for trace in reader_named(one.reader).read(one.name, data):
+            batch.add(one.name, trace)
+        if cut:
+            yield "its compression breaks off; what came before was read", "the whole file"
+    except UnreadableError as error:
+        yield str(error), error.needs
+    except (MemoryError, RecursionError):
+        yield "refused: it asks for more memory than its size can need", "a dump as its program wrote it"
+    except OSError as error:
+        yield str(error.strerror or error), "a readable copy of it"
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, ArithmeticError) as error:
+        yield f"damaged, or not what it seems ({type(error).__name__})", "an undamaged copy of the file"
+
+
+def _bytes_of(one: TraceInput) -> tuple[bytes, bool]:
+    """The file's bytes decompressed, and whether its compression broke off."""
+    pieces: list[bytes] = []
+    size = 0
+    with one.open() as raw:
+        stream = plain_stream(raw)
+        try:
+            while piece := stream.read(1 << 20):
+                pieces.append(piece)
+                size += len(piece)
+                if size > LARGEST:
+                    raise UnreadableError(f"larger than {LARGEST >> 30} GiB", "a smaller one, of fewer calls")
+        except DAMAGE:
+            return b"".join(pieces), True
+    return b"".join(pieces), False

@@ -1,0 +1,51 @@
+"""Unpickles nothing but plain containers, numbers and strings: what asks for more is refused, and nothing of it is run."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+from typing import Any, NoReturn
+
+from phalanx.sources.traces.protocol import UnreadableError
+
+_NEEDS = "a flight-recorder dump as PyTorch writes it; do not open this file with pickle yourself"
+_MEMO = frozenset({"LONG_BINPUT", "PUT", "BINPUT"})
+
+
+class _RefusedError(Exception):
+    """The pickle asks for something that is not plain data."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise _RefusedError(f"it asks for {module[:60]}.{name[:60]}")
+
+    def persistent_load(self, reference: object) -> NoReturn:
+        raise _RefusedError("it refers to objects outside of itself")
+
+
+def load_plain(data: bytes) -> Any:
+    """The plain data of a pickle. Raises UnreadableError for one that is hostile, EOFError or UnpicklingError for a damaged one.
+
+    The unpickler's table of remembered objects grows to the largest number that a pickle names, whatever its length; a caller
+    that reads foreign pickles checks that by `check_memo` or bounds its process' memory.
+    """
+    try:
+        return _PlainUnpickler(io.BytesIO(data)).load()
+    except _RefusedError as error:
+        raise UnreadableError(
+            f"refused, nothing of it was run: {error}; a trace holds plain data only", _NEEDS
+        ) from error
+    except MemoryError as error:
+        raise UnreadableError("refused: it asks for more memory than its size can need", _NEEDS) from error
+
+
+def check_memo(data: bytes) -> None:
+    """Raises UnreadableError for a pickle that numbers its objects higher than its length. Slow: for small pickles."""
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in _MEMO and isinstance(argument, int) and argument > len(data):
+                raise UnreadableError("refused: it asks for more memory than its size can need", _NEEDS)
+    except (ValueError, IndexError, EOFError):
+        return  # cut short or damaged: loading it will say so
