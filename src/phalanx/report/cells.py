@@ -150,7 +150,9 @@ def find_not_entered(traces: Traces, axis: Axis) -> list[tuple[int, int]]:
     import polars as pl
 
     lazy = traces.calls.lazy().filter(~pl.col("p2p"))
-    waiting = lazy.filter(pl.col("state") != int(CallState.COMPLETED)).group_by("group").agg(pl.col("seq").min()).collect()
+    waiting = (
+        lazy.filter(pl.col("state") != int(CallState.COMPLETED)).group_by("group").agg(pl.col("seq").min()).collect()
+    )
     if waiting.is_empty():
         return []
     reached = lazy.group_by("group", "rank").agg(last=pl.col("seq").max()).collect()

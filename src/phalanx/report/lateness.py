@@ -30,6 +30,32 @@ class Lateness:
     period_ms: float | None = None
 
 
+def clock_offsets(traces: Traces, axis: Axis) -> dict[int, int]:
+    """By how many nanoseconds each rank's clock is ahead of the others', as far as common calls tell it."""
+    if not axis.groups:
+        return {}
+    ahead = _timed_anchors(traces, axis).select("rank", ahead=_ahead()).unique("rank")
+    return {rank: round(by) for rank, by in ahead.iter_rows()}
+
+
+def _timed_anchors(traces: Traces, axis: Axis) -> polars.DataFrame:
+    """The ended calls of the anchoring groups that have times."""
+    import polars as pl
+
+    wanted = pl.col("group").is_in(list(axis.groups)) & ~pl.col("p2p") & (pl.col("state") == int(CallState.COMPLETED))
+    timed = pl.col("created_ns").is_not_null() & pl.col("completed_ns").is_not_null()
+    columns = ["rank", "group", "seq", "created_ns", "completed_ns"]
+    return traces.calls.lazy().filter(wanted & timed).select(columns).collect()
+
+
+def _ahead() -> polars.Expr:
+    import polars as pl
+
+    # Median, not mean: PyTorch's watchdog sees ends only at its rounds, a tenth of a second apart.
+    ended = pl.col("completed_ns")
+    return (ended - ended.median().over("group", "seq")).median().over("rank")
+
+
 def find_lateness(traces: Traces, axis: Axis) -> Lateness:
     """Measure it on the anchoring groups; nothing where the trace has no times or too few calls."""
     import polars as pl
@@ -37,28 +63,27 @@ def find_lateness(traces: Traces, axis: Axis) -> Lateness:
     nothing = pl.DataFrame(schema={"rank": pl.Int32, "anchor": pl.Int64, "level": pl.Int64})
     if not axis.groups:
         return Lateness(nothing)
-    wanted = pl.col("group").is_in(list(axis.groups)) & ~pl.col("p2p") & (pl.col("state") == int(CallState.COMPLETED))
-    timed = pl.col("created_ns").is_not_null() & pl.col("completed_ns").is_not_null()
-    columns = ["rank", "group", "seq", "created_ns", "completed_ns"]
-    calls = traces.calls.lazy().filter(wanted & timed).select(columns).collect()
+    calls = _timed_anchors(traces, axis)
     if calls.get_column("seq").n_unique() < _LEAST_CALLS:
         return Lateness(nothing)
     together = ["group", "seq"]
-    # Median, not mean: PyTorch's watchdog sees ends only at its rounds, a tenth of a second apart.
-    ahead = (pl.col("completed_ns") - pl.col("completed_ns").median().over(together)).median().over("rank")
-    made = calls.with_columns(made=pl.col("created_ns") - ahead)
+    made = calls.with_columns(made=pl.col("created_ns") - _ahead())
     made = made.with_columns(late=pl.col("made") - pl.col("made").median().over(together))
     moments = made.group_by("group", "seq").agg(pl.col("made").median()).sort("group", "seq")
     period = moments.select(pl.col("made").diff().over("group").median()).item()
     if not period or period <= 0:
         return Lateness(nothing)
+    # Clocks are never aligned perfectly: what most ranks show is noise.
+    noise = max(_LEAST_NS, 4 * made.select(pl.col("late").abs().median()).item())
     level = pl.lit(0)
     for number, share in enumerate(LEVELS, 1):
-        level = pl.when(pl.col("late") > max(_LEAST_NS, share * period)).then(number).otherwise(level)
+        level = pl.when(pl.col("late") > max(noise, share * period)).then(number).otherwise(level)
     levels = made.with_columns(level=level.cast(pl.Int64)).filter(pl.col("level") > 0)
     usual = made.group_by("rank").agg(pl.col("late").median() / 1e6)
     return Lateness(
-        levels.select("rank", "level", anchor=pl.col("seq")).unique(["rank", "anchor"], keep="first", maintain_order=True),
+        levels.select("rank", "level", anchor=pl.col("seq")).unique(
+            ["rank", "anchor"], keep="first", maintain_order=True
+        ),
         {rank: round(late, 3) for rank, late in usual.iter_rows()},
         period / 1e6,
     )

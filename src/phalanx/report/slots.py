@@ -113,7 +113,9 @@ def _segments(batch: polars.DataFrame, groups: tuple[int, ...]) -> polars.DataFr
     is_anchor = pl.col("group").is_in(list(groups)) & ~pl.col("p2p")
     own = pl.when(is_anchor).then(pl.col("seq"))
     marked = batch.with_columns(anchor=own.forward_fill().over("rank"), following=own.backward_fill().over("rank"))
-    marked = marked.with_columns(leading=pl.col("anchor").is_null(), anchor=pl.coalesce("anchor", pl.col("following") - 1))
+    marked = marked.with_columns(
+        leading=pl.col("anchor").is_null(), anchor=pl.coalesce("anchor", pl.col("following") - 1)
+    )
     marked = marked.with_columns(anchor=pl.col("anchor").fill_null(-1)).drop("following")
     # Calls of one rank that share an anchor follow each other, so a run's first row is where the pair changes.
     changed = (pl.col("rank") != pl.col("rank").shift(1)) | (pl.col("anchor") != pl.col("anchor").shift(1)) | pl.col("leading").ne(pl.col("leading").shift(1))  # fmt: skip

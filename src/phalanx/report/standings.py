@@ -39,7 +39,9 @@ def find_standings(traces: Traces) -> list[Standing]:
     import polars as pl
 
     open_calls = pl.col("state") != int(CallState.COMPLETED)
-    first_open = traces.calls.lazy().filter(open_calls).group_by("rank").agg(pl.col("order").min(), outstanding=pl.len())
+    first_open = (
+        traces.calls.lazy().filter(open_calls).group_by("rank").agg(pl.col("order").min(), outstanding=pl.len())
+    )
     last = traces.calls.lazy().group_by("rank").agg(newest=pl.col("order").max())
     wanted = last.join(first_open, on="rank", how="left").select(
         "rank", pl.coalesce("order", "newest").alias("order"), pl.col("outstanding").fill_null(0)
@@ -49,7 +51,11 @@ def find_standings(traces: Traces) -> list[Standing]:
     stands = stands.join(labelled_groups(traces).select("group", "label"), on="group", how="left")
     alike = [pl.col("op").cast(pl.String), "label", "state", pl.col("place").cast(pl.String)]
     folded = stands.group_by(alike).agg(
-        "rank", pl.col("group").n_unique(), pl.col("outstanding").max(), least=pl.col("seq").min(), most=pl.col("seq").max()
+        "rank",
+        pl.col("group").n_unique(),
+        pl.col("outstanding").max(),
+        least=pl.col("seq").min(),
+        most=pl.col("seq").max(),
     )
     found = [_standing(row) for row in folded.iter_rows(named=True)]
     return sorted(found, key=lambda one: (len(one.ranks), one.ranks))
@@ -65,7 +71,9 @@ def _standing(row: dict[str, object]) -> Standing:
 
 def absent_ranks(traces: Traces) -> tuple[int, ...]:
     """Ranks that the groups or the size of the world tell of, and that left no trace."""
-    members = traces.groups.get_column("members").explode().drop_nulls().unique().to_list() if len(traces.groups) else []
+    members = (
+        traces.groups.get_column("members").explode().drop_nulls().unique().to_list() if len(traces.groups) else []
+    )
     expected = set(members) | set(range(traces.world_size or 0))
     present = set(traces.calls.get_column("rank").unique().to_list()) | traces.ranks
     return tuple(sorted(expected - present))
@@ -79,5 +87,9 @@ def in_words(ranks: Iterable[int], most: int = 8) -> str:
             stretches[-1][1] = rank
         else:
             stretches.append([rank, rank])
-    shown = [str(low) if low == high else f"{low}–{high}" if high > low + 1 else f"{low}, {high}" for low, high in stretches]
-    return ", ".join(shown[:most]) + (f", … ({sum(high - low + 1 for low, high in stretches)} in all)" if len(shown) > most else "")
+    shown = [
+        str(low) if low == high else f"{low}–{high}" if high > low + 1 else f"{low}, {high}" for low, high in stretches
+    ]
+    return ", ".join(shown[:most]) + (
+        f", … ({sum(high - low + 1 for low, high in stretches)} in all)" if len(shown) > most else ""
+    )
