@@ -1,0 +1,19 @@
+"""The verdict from collective traces: who broke formation, in what way, and who merely waits for it."""
+
+from __future__ import annotations
+
+from phalanx.diagnose.formation.mismatch import find_mismatches
+from phalanx.diagnose.formation.observation import Break, Observation
+from phalanx.diagnose.formation.stalls import find_stalls
+from phalanx.diagnose.formation.standing import standing_of
+from phalanx.model.trace import Traces
+
+__all__ = ["Break", "Observation", "observe"]
+
+
+def observe(traces: Traces) -> list[Observation]:
+    """What is wrong, the deepest first. Neither the order of the files nor the ranks' clocks have a part in it."""
+    standing = standing_of(traces)
+    mismatches = find_mismatches(traces, standing)
+    stalls = find_stalls(standing, explained=bool(mismatches))
+    return [*mismatches, *stalls]

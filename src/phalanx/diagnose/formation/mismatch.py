@@ -1,0 +1,208 @@
+"""Finds calls of one number in one group that are not the same call: another operation, size, type or root.
+
+The majority of the group is taken to be right, never the first file. Where sizes may differ by the operation's nature (an
+exchange of uneven parts, what only the root gives or gets), they are not compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+import polars as pl
+
+from phalanx.diagnose.formation.observation import Break, Observation, named, sentence
+from phalanx.diagnose.formation.standing import Standing
+from phalanx.model.trace import Traces
+
+# Which side's number of elements all ranks must agree on. Operations that are not here may differ in size.
+_INPUT = frozenset(
+    {
+        "all_reduce",
+        "broadcast",
+        "reduce",
+        "_reduce_oop",
+        "gather",
+        "all_gather",
+        "_all_gather_base",
+        "all_gather_single",
+    }
+    | {"reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "all_reduce_sparse"}
+)
+_OUTPUT = frozenset({"scatter"})
+_UNTYPED = frozenset({"barrier", "coalesced", "all_reduce_barrier", "unknown", "split"})
+# Names under which one and the same operation is recorded.
+_SAME = {
+    "_all_gather_base": "all_gather_single",
+    "_reduce_scatter_base": "reduce_scatter_single",
+    "_broadcast_oop": "broadcast",
+    "_reduce_oop": "reduce",
+    "all_reduce_barrier": "barrier",
+}
+_MOST_CANDIDATES = 200_000
+_BEFORE, _SHARED = 12, 3  # numbers looked at before a mismatch, and how many of them two groups must share to be alike
+_WORDS = {"op": "operation", "dtype": "type", "shape": "size", "root": "root"}
+
+
+def find_mismatches(traces: Traces, standing: Standing) -> list[Observation]:
+    """The first mismatch of each group, folded by who is accused: one rank's slip shows in all of its groups."""
+    rows = _differing(traces)
+    if rows.is_empty():
+        return []
+    first: dict[int, int] = {}
+    for group, seq in rows.select("group", "seq").unique().iter_rows():
+        first[group] = min(seq, first.get(group, seq))
+    by_ranks: dict[tuple[object, ...], list[tuple[int, Observation]]] = defaultdict(list)
+    for group, seq in first.items():
+        here = rows.filter((pl.col("group") == group) & (pl.col("seq") == seq))
+        made = _judge(standing, group, seq, here, lambda g=group, s=seq: siblings_say(traces, standing, g, s))
+        if made is not None:
+            by_ranks[(made.ranks, made.waiting if not made.ranks else ())].append(
+                (len(standing.members.get(group, ())), made)
+            )
+    chosen = [max(found, key=lambda pair: (pair[0], pair[1].text))[1] for found in by_ranks.values()]
+    return sorted(chosen, key=lambda one: (not one.ranks, len(one.ranks), one.text))[:4]
+
+
+def _differing(traces: Traces) -> pl.DataFrame:
+    """All calls of the numbers at which signatures differ. A number is made of each call's words; equal words, equal call."""
+    words = [pl.col(name).to_physical().cast(pl.UInt64).fill_null(0) for name in ("op", "shape", "dtype")]
+    root = pl.col("root").fill_null(-1).cast(pl.Int64).cast(pl.UInt64, strict=False).fill_null(0)
+    key = words[0] * 1_000_003 + words[1] * 16_777_259 + words[2] * 2_147_483_659 + root
+    collectives = traces.calls.lazy().filter(~pl.col("p2p") & pl.col("seq").is_not_null())
+    numbers = (
+        collectives.select("group", "seq", key=key)
+        .group_by("group", "seq")
+        .agg(low=pl.col("key").min(), high=pl.col("key").max())
+        .filter(pl.col("low") != pl.col("high"))
+        .select("group", "seq")
+        .collect()
+    )
+    if (
+        len(numbers) > _MOST_CANDIDATES
+    ):  # sizes that differ all the time, as in mixtures of experts: the first tell enough
+        numbers = numbers.sort("seq").group_by("group", maintain_order=True).head(2000)
+    columns = ["rank", "group", "seq", "op", "shape", "dtype", "root", "place", "order"]
+    rows = collectives.select(columns).join(numbers.lazy(), on=["group", "seq"], how="semi").collect()
+    return _truly(rows) if len(rows) else rows
+
+
+def _truly(rows: pl.DataFrame) -> pl.DataFrame:
+    """Only what differs in a way that matters, with `signature` beside the words."""
+    combos = rows.select("op", "shape", "dtype").unique()
+    signatures = [_signature(op, shape, dtype) for op, shape, dtype in combos.iter_rows()]
+    marked = rows.join(
+        combos.with_columns(signature=pl.Series(signatures, dtype=pl.String)),
+        on=["op", "shape", "dtype"],
+        nulls_equal=True,
+    ).with_columns(
+        signature=pl.concat_str("signature", pl.lit(" from root "), pl.col("root").cast(pl.String).fill_null("?"))
+    )
+    several = marked.group_by("group", "seq").agg(pl.col("signature").n_unique()).filter(pl.col("signature") > 1)
+    return marked.join(several.select("group", "seq"), on=["group", "seq"], how="semi")
+
+
+def _signature(op: str | None, shape: str | None, dtype: str | None) -> str:
+    """`op|type|elements`, each left empty where ranks need not agree on it."""
+    op = op or "unknown"
+    name = _SAME.get(op, op)
+    taken, _, given = (dtype or "").partition(">")
+    kind = "" if op in _UNTYPED else (given if op in _OUTPUT else taken or given)
+    count = _elements(shape, op)
+    return f"{name}|{kind}|{'' if count is None else count}"
+
+
+def _elements(shape: str | None, op: str) -> int | None:
+    if shape is None or (op not in _INPUT and op not in _OUTPUT):
+        return None
+    taken, _, given = shape.partition(">")
+    try:
+        sizes = json.loads(given if op in _OUTPUT else taken)
+        return int(sum(math.prod(size) for size in sizes))
+    except (ValueError, TypeError):
+        return None
+
+
+def siblings_say(traces: Traces, standing: Standing, group: int, seq: int) -> Counter[str]:
+    """What groups of the same kind and size called at this number, if they called the same as this one before it.
+
+    The tensor-parallel pairs of one pipeline stage go through the same calls; where two ranks differ, the other pairs can tell.
+    """
+    kind = standing.kinds.get(group)
+    size = len(standing.members.get(group, ()))
+    alike = [
+        one for one, words in standing.kinds.items() if words == kind and len(standing.members.get(one, ())) == size
+    ]
+    if not kind or len(alike) < 2:
+        return Counter()
+    rows = traces.calls.lazy().filter(
+        ~pl.col("p2p") & pl.col("group").is_in(alike) & pl.col("seq").is_between(seq - _BEFORE, seq)
+    )
+    history: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one, number, op, shape, dtype in (
+        rows.select("group", "seq", "op", "shape", "dtype").unique().collect().iter_rows()
+    ):
+        history[one][number].add(_signature(op, shape, dtype))
+    own = {number: words for number, words in history[group].items() if number < seq and len(words) == 1}
+    votes: Counter[str] = Counter()
+    for one, calls in history.items():
+        shared = [number for number in own if number in calls]
+        if one != group and len(shared) >= _SHARED and all(calls[number] == own[number] for number in shared):
+            votes.update(calls.get(seq, ()))
+    return votes
+
+
+def _judge(
+    standing: Standing, group: int, seq: int, rows: pl.DataFrame, ask_siblings: Callable[[], Counter[str]]
+) -> Observation | None:
+    sides: dict[str, list[int]] = defaultdict(list)
+    for rank, signature in rows.select("rank", "signature").sort("rank").iter_rows():
+        sides[signature].append(rank)
+    ordered = sorted(sides.items(), key=lambda item: (-len(item[1]), item[0]))
+    (common, most), rest = ordered[0], ordered[1:]
+    others = sorted({rank for _, ranks in rest for rank in ranks} - set(most))
+    if not others:
+        return None
+    samples = {row["rank"]: row for row in rows.iter_rows(named=True)}
+    kind = _kind(common, rest[0][0])
+    where = f"#{seq} of group {standing.labels.get(group, '?')}"
+    jury = ""
+    if len(most) <= len(others) or len(most) * 2 <= len(standing.members.get(group, ())):
+        backed = _backed(ordered, ask_siblings()) if len(rest) == 1 else None
+        if backed is not None:
+            common, most = backed
+            rest = [side for side in ordered if side[0] != common]
+            others = sorted({rank for _, ranks in rest for rank in ranks})
+            jury = ", as groups of the same kind did"
+    if not jury and (len(most) <= len(others) or len(most) * 2 <= len(standing.members.get(group, ()))):
+        parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in ordered[:4]]
+        text = f"a tie over the {_WORDS[kind]} of {where}: {', '.join(parts)}"
+        return Observation(
+            Break.MISMATCH, sentence(text), (), tuple(sorted({*most, *others})), samples[most[0]]["place"], most[0]
+        )
+    parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in rest[:4]]
+    text = f"another {_WORDS[kind]} at {where}: {', '.join(parts)}, while {named(most)} called {_shown(samples[most[0]], kind)}"
+    return Observation(
+        Break.MISMATCH, sentence(text), tuple(others), tuple(most), samples[others[0]]["place"], others[0]
+    )
+
+
+def _backed(sides: list[tuple[str, list[int]]], votes: Counter[str]) -> tuple[str, list[int]] | None:
+    """The side that sibling groups take, if they take one only."""
+    taken = [side for side in sides if votes[side[0].split(" from root ")[0]]]
+    return taken[0] if len(taken) == 1 else None
+
+
+def _kind(one: str, other: str) -> str:
+    for kind, left, right in zip(("op", "dtype", "shape"), one.split("|"), other.split("|"), strict=False):
+        if left.split(" from root ")[0] != right.split(" from root ")[0]:
+            return kind
+    return "root"
+
+
+def _shown(row: dict[str, object], kind: str) -> str:
+    shape, dtype = (str(row[name] or "?").partition(">") for name in ("shape", "dtype"))
+    words = f"{row['op']} of {shape[0] if shape[0] != '[]' else shape[2]} {dtype[0] or dtype[2]}"
+    return f"{words} from root {row['root']}" if kind == "root" else words
