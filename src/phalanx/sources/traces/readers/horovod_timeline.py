@@ -10,7 +10,8 @@
 
 The coordinator alone writes it, for all ranks; a killed job leaves it without its closing bracket. A negotiation that begins
 and does not end waits for the ranks that have no mark in it. Tensors that Horovod knows from before (its response cache)
-are negotiated without marks: then all ranks came, and one that does not come leaves nothing in the file.
+are negotiated without marks: then all ranks came, and one that does not come leaves nothing in the file. Horovod writes
+its buffer out when a later event comes, so the very last negotiation of a file may lack marks that were made: it is left out.
 """
 
 from __future__ import annotations
@@ -65,13 +66,17 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
                 tensors[event.get("pid")] = str(known["name"])
             continue
         _take(event, tensors, rounds, now)
+    notes = []
+    if rounds and rounds[-1].agreed is None and events[-1].get("pid") in now and now[events[-1]["pid"]] is rounds[-1]:
+        text = f"{name}: who came to the last negotiation ({rounds[-1].op} of {rounds[-1].tensor}): it may not be written out"
+        notes.append((text, "Horovod's stall report in the job's log"))
+        rounds.pop()
     ranks = sorted({rank for one in rounds for rank in one.ready})
     if not ranks:
         raise UnreadableError("it names no rank", "a timeline of a job in which a tensor was negotiated")
     world = ranks[-1] + 1
     group = Group("0", "horovod", tuple(range(world)))
     unmarked = sum(not one.ready for one in rounds)
-    notes = []
     if unmarked and all(one.agreed is not None for one in rounds):
         text = f"{name}: {unmarked} negotiations of tensors that Horovod knew name no ranks, and one that waits would not show"
         notes.append((text, "HOROVOD_CACHE_CAPACITY=0 next time"))

@@ -129,8 +129,8 @@ def _of_json(text: str) -> list[_Communicator]:
     if found:
         largest = max(range(len(found)), key=lambda number: found[number].size)
         rank_of = {process: rank for rank, process in processes[largest].items()}
-        for one, where in zip(found, processes, strict=True):
-            one.worlds = {rank: rank_of[process] for rank, process in where.items() if process in rank_of}
+        for made, where in zip(found, processes, strict=True):
+            made.worlds = {rank: rank_of[process] for rank, process in where.items() if process in rank_of}
     return found
 
 
@@ -164,10 +164,10 @@ def _of_text(text: str) -> list[_Communicator]:
                 current.absent.add(int(who[1]))
             elif op and listed is not None:
                 current.counts[op][int(who[1])] = listed
-    for one in found.values():
-        _fill(one)
-        if one.size == total:  # the communicator of all ranks numbers them as the job does
-            one.worlds = {rank: rank for rank in range(one.size)}
+    for made in found.values():
+        _fill(made)
+        if made.size == total:  # the communicator of all ranks numbers them as the job does
+            made.worlds = {rank: rank for rank in range(made.size)}
     return list(found.values())
 
 
