@@ -12,7 +12,8 @@ from phalanx.diagnose.match import apply_rules, patterns_of
 from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_rules
 from phalanx.model import Report, Unchecked
-from phalanx.sources import Collector, Input, find_inputs
+from phalanx.sources import Collector, Input, Observations, find_inputs
+from phalanx.sources.traces import find_traces, read_traces
 
 __all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
 
@@ -30,7 +31,7 @@ def diagnose_inputs(
     progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Read the inputs, apply the rules, weigh what they say."""
-    seen = _collector(tuple(rules)).collect(inputs, progress)
+    seen = _collect(inputs, rules, progress)
     world = build_world(seen)
     history = History(seen, world)
     findings = judge(apply_rules(rules, seen, history), history)
@@ -38,9 +39,23 @@ def diagnose_inputs(
     return Report(world, tuple(findings), tuple(missing), tuple(file.name for file in seen.files))
 
 
+def _collect(
+    inputs: Sequence[Input], rules: Sequence[Rule], progress: Callable[[int], None] | None = None
+) -> Observations:
+    """Read everything: collective traces by their own readers, the rest as logs and records."""
+    collector = _collector(tuple(rules))
+    traces, others = find_traces(inputs)
+    seen = collector.collect(others, progress)
+    if traces:
+        from phalanx.diagnose.evidence_of_traces import take_in  # the tables' library takes long to load
+
+        take_in(read_traces(traces, progress), seen, collector)
+    return seen
+
+
 def fired_rules(inputs: Sequence[Input], rules: Sequence[Rule]) -> set[str]:
     """The codes of all rules that fire, whether or not they reach the report."""
-    seen = _collector(tuple(rules)).collect(inputs)
+    seen = _collect(inputs, rules)
     history = History(seen, build_world(seen))
     return {claim.rule.code for claim in apply_rules(rules, seen, history) if claim.rule is not None}
 

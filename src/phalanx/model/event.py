@@ -20,6 +20,7 @@ class EventKind(StrEnum):
     STALL = "stall"  # a report that ranks wait for others: data may have `missing`, `ready`, `op`, `seq`
     TIMEOUT = "timeout"  # a collective or store gave up waiting: data may have `op`, `seq`, `waited_s`
     STACK = "stack"  # where a living rank stood when it was asked or interrupted
+    TRACE = "trace"  # what a comparison of the ranks' collective traces shows: data may have `missing`, the accused
     PROGRESS = "progress"  # a step, an epoch: the job was training
 
 

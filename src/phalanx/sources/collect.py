@@ -106,6 +106,17 @@ class Collector:
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
 
+    def matches_of(self, event: Event) -> list[Match]:
+        """What the patterns find in an event that comes from no log."""
+        numbers = {number for _, number in self.needles.scan(event.text.encode("utf-8", "replace"))}
+        patterns = {pattern.key: pattern for number in sorted(numbers) for pattern in self.patterns_at.get(number, ())}
+        found = ((key, pattern.expression.search(event.text)) for key, pattern in patterns.items())
+        return [
+            Match(key, event, {name: value for name, value in match.groupdict().items() if value is not None})
+            for key, match in found
+            if match is not None
+        ]
+
 
 def _needles_of(pattern: Pattern, refused: set[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""

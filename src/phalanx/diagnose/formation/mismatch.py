@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 
 import polars as pl
 
@@ -57,7 +58,7 @@ def find_mismatches(traces: Traces, standing: Standing) -> list[Observation]:
     by_ranks: dict[tuple[object, ...], list[tuple[int, Observation]]] = defaultdict(list)
     for group, seq in first.items():
         here = rows.filter((pl.col("group") == group) & (pl.col("seq") == seq))
-        made = _judge(standing, group, seq, here, lambda g=group, s=seq: siblings_say(traces, standing, g, s))
+        made = _judge(standing, group, seq, here, partial(siblings_say, traces, standing, group, seq))
         if made is not None:
             by_ranks[(made.ranks, made.waiting if not made.ranks else ())].append(
                 (len(standing.members.get(group, ())), made)
@@ -183,7 +184,7 @@ def _judge(
             Break.MISMATCH, sentence(text), (), tuple(sorted({*most, *others})), samples[most[0]]["place"], most[0]
         )
     parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in rest[:4]]
-    text = f"another {_WORDS[kind]} at {where}: {', '.join(parts)}, while {named(most)} called {_shown(samples[most[0]], kind)}"
+    text = f"another {_WORDS[kind]} at {where}: {', '.join(parts)}, while {named(most)} called {_shown(samples[most[0]], kind)}{jury}"
     return Observation(
         Break.MISMATCH, sentence(text), tuple(others), tuple(most), samples[others[0]]["place"], others[0]
     )
