@@ -64,7 +64,7 @@ def trace(
     traces = _only(jobs[0], group) if group else jobs[0]
     for note in _about(jobs, traces):
         console.print(Text(note), soft_wrap=True)
-    report = diagnose_paths(paths)
+    report = diagnose_paths(paths, jobs=jobs)
     if rank is not None:
         _print_rank(traces, rank, console)
     else:
