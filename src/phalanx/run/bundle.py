@@ -110,7 +110,8 @@ class BundleWriter:
 
     def write_observation(self, attempt: Path, seen: Observation) -> None:
         """A line of what the watch saw."""
-        line = {"at": time.time(), "kind": seen.kind, "ranks": list(seen.ranks), "text": seen.text, **seen.data}
+        line: dict[str, Any] = {"at": time.time(), "kind": seen.kind, "ranks": list(seen.ranks), "text": seen.text}
+        line["data"] = dict(seen.data)
         data = (json.dumps(line, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
         def append() -> None:

@@ -263,7 +263,7 @@ class Attempt:
         if wish is OnStall.IGNORE:
             return
         self.screen.say(seen.text or "the ranks stand still")
-        number = self._snapshot("a stall", ending)
+        number = seen.data.get("snapshot") or self._snapshot("a stall", ending)
         if wish is OnStall.DUMP:
             self.screen.say(f"stacks of all ranks: {self.folder}/rank*/{layout.stacks_file(number)}")
             return
