@@ -67,7 +67,7 @@ def run(
     on_stall: Annotated[OnStall, typer.Option(help="What to do when the ranks stand still.")] = OnStall.REPORT,
     stall_after: Annotated[
         float, typer.Option(help="Seconds without progress below which nothing is a stall.", min=0.5)
-    ] = 5.0,
+    ] = 8.0,
     stall_at_most: Annotated[
         float, typer.Option(help="Seconds without progress above which everything is a stall.", min=1.0)
     ] = 600.0,

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 MARK = "PHALANX_JOB"
-_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36  # Linux: prctl(2)
+_SET_DEATH_SIGNAL, _SET_SUBREAPER, _SET_TRACER = 1, 36, 0x59616D61  # Linux: prctl(2)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -35,6 +35,7 @@ def _dies_with_parent() -> Callable[[], None]:
 
     def ask() -> None:
         prctl(_SET_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+        prctl(_SET_TRACER, ctypes.c_ulong(-1), 0, 0, 0)  # py-spy is a sibling: Yama would refuse it
         if os.getppid() != parent:  # the parent died before we asked
             os._exit(1)
 

@@ -47,7 +47,7 @@ class JobSpec:
     on_stall: OnStall = OnStall.REPORT
     inside: bool = True
     grace: float = 5.0
-    stall_after: float = 5.0
+    stall_after: float = 8.0
     stall_at_most: float = 600.0
     python: str = sys.executable
 

@@ -124,11 +124,12 @@ class Attempt:
         for seat in self.plan.seats:
             self.writer.open_output(self.folder, self.number, seat.rank)
             variables = self._variables(seat, meeting)
+            watched = self._watched(seat.rank, variables)
             pipes = output.open_pipes(seat.rank)
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not _is_terminal(0) else None
             try:
-                process = self.children.start_rank(self.plan.argv, variables, pipes, stdin)
+                process = self.children.start_rank(self.plan.argv, watched, pipes, stdin)
             finally:
                 for end in pipes:
                     os.close(end)
@@ -143,10 +144,15 @@ class Attempt:
             # PyTorch's own record of an exception, where the script uses `@record`.
             file = layout.rank_folder(self.folder, seat.rank).resolve() / "error.json"
             variables.setdefault("TORCHELASTIC_ERROR_FILE", str(file))
-        for name, value in self.observer.environment(seat.rank).items():
-            before = variables.get(name)
-            variables[name] = f"{value}{os.pathsep}{before}" if name == "PYTHONPATH" and before else value
         return variables
+
+    def _watched(self, rank: int, variables: Mapping[str, str]) -> dict[str, str]:
+        """The variables with those of the inside watch, which takes them away before the script sees them."""
+        found = dict(variables)
+        for name, value in self.observer.environment(rank).items():
+            before = found.get(name)
+            found[name] = f"{value}{os.pathsep}{before}" if name == "PYTHONPATH" and before else value
+        return found
 
     def _loop(self, output: Output, ending: Ending) -> None:
         next_tick = time.monotonic() + _TICK
