@@ -1,0 +1,1 @@
+"""Looks at running ranks from outside and inside: samples, heartbeats, stalls, deaths, stragglers."""
