@@ -56,10 +56,12 @@ def sample_process(pid: int) -> ProcessSample | None:
     )
 
 
-def demand_of(pid: int) -> float | None:
-    """Seconds that the main thread ran or was ready to run, which a loaded machine does not change."""
+def demand_of(pid: int) -> tuple[float, float] | None:
+    """Seconds that the main thread ran or was ready to run, which a loaded machine does not change; of these, ready only."""
     fields = _read(f"/proc/{pid}/schedstat").split()
-    return (int(fields[0]) + int(fields[1])) / 1e9 if len(fields) >= 2 else None
+    if len(fields) < 2:
+        return None
+    return (int(fields[0]) + int(fields[1])) / 1e9, int(fields[1]) / 1e9
 
 
 def sample_io(pid: int) -> InOut | None:
@@ -124,3 +126,9 @@ def _read(path: str, absent: bytes | None = b"") -> bytes:
         return absent  # type: ignore[return-value]
     finally:
         os.close(descriptor)
+
+
+def private_memory(pid: int) -> int:
+    """Resident bytes that the process does not share, so that a family can be summed."""
+    fields = _read(f"/proc/{pid}/statm").split()
+    return max(int(fields[1]) - int(fields[2]), 0) * _PAGE if len(fields) > 2 else 0
