@@ -18,7 +18,7 @@ _BYTES_PER_SECOND = 1 << 20
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm
-_UNSETTLED = 2.0  # before that, by how much more patience it gets
+_UNSETTLED = 3.0  # before that, by how much more patience it gets
 _STOPPED_S = 1.0
 
 
