@@ -21,7 +21,7 @@ _SHARED = "/dev/shm"
 _FULL = 0.9  # of shared memory
 _GROUPS_EVERY_S = 3.0
 _FAULTED = {"segfault": "a segmentation fault", "trap invalid opcode": "an illegal instruction"}
-_STACK_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x")
+_STACK_BEGINS = re.compile(rb"^(?:Current thread 0x|Stack \(most recent)")
 
 
 class DeathWatch:
@@ -169,7 +169,7 @@ class DeathWatch:
 
 
 def _last_stack(last: Iterable[bytes]) -> list[Frame]:
-    """What faulthandler wrote at the end, innermost frame first."""
+    """What faulthandler wrote of the thread that crashed, innermost frame first."""
     frames: list[Frame] = []
     inside = False
     for line in last:

@@ -74,7 +74,7 @@ def _enable_faulthandler() -> None:
     import faulthandler
 
     if not faulthandler.is_enabled():
-        faulthandler.enable(file=2, all_threads=False)
+        faulthandler.enable(file=2)
 
 
 class _Herald:
