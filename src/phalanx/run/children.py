@@ -90,6 +90,10 @@ class Children:
         self._helpers.add(process.pid)
         return process
 
+    def adopt(self, process: int) -> None:
+        """A process of ours that is not to be taken for something that a rank left behind."""
+        self._helpers.add(process)
+
     def signal_all(self, ranks: Iterable[int], number: int) -> None:
         """Send a signal to ranks and everything in their groups."""
         for rank in ranks:

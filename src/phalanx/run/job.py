@@ -34,7 +34,11 @@ class Job:
     """Runs a plan. `observe` makes the watch of an attempt."""
 
     def __init__(
-        self, plan: Plan, folder: Path, screen: Screen, observe: Callable[[Setup], Observer] = make_observer
+        self,
+        plan: Plan,
+        folder: Path,
+        screen: Screen,
+        observe: Callable[[Setup, Callable[[str], None]], Observer] = make_observer,
     ) -> None:
         self._plan = plan
         self._screen = screen
@@ -43,6 +47,7 @@ class Job:
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
         self._stalls = 0
+        self._children: Children | None = None
 
     def run(self, wants_report: bool) -> Result:
         """Run it to its end, restarts included."""
@@ -52,7 +57,7 @@ class Job:
         self._writer.describe(self._plan)
         self._screen.say(self._plan.announcement())
         with Signals() as signals:
-            children = Children()
+            children = self._children = Children()
             try:
                 reason = self._attempts(children, signals, deadline)
             finally:
@@ -84,7 +89,7 @@ class Job:
                 children=children,
                 screen=self._screen,
                 signals=signals,
-                observer=self._observe(setup),
+                observer=self._observe(setup, self._screen.say),
                 deadline=deadline,
                 on_stall=self._stalled,
                 poll=self._poll,
@@ -102,6 +107,8 @@ class Job:
         self._stalls += 1
         if self._diagnosis is None:
             self._diagnosis = Diagnosis(self._folder)
+            if self._children is not None:
+                self._children.adopt(self._diagnosis.process.pid)
 
     def _poll(self) -> None:
         if self._diagnosis is not None and self._diagnosis.is_done:

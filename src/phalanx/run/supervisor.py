@@ -243,8 +243,10 @@ class Attempt:
 
     def _tick(self, ending: Ending, now: float) -> None:
         for seen in self.observer.tick():
+            if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler"):
+                continue  # ranks that are being ended neither stand still nor move again
             self.writer.write_observation(self.folder, seen)
-            if seen.kind == "stall" and ending.reason is None:
+            if seen.kind == "stall":
                 self._stalled(seen, ending)
             elif seen.kind in ("recovered", "straggler", "network") and seen.text:
                 self.screen.say(seen.text)
