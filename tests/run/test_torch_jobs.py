@@ -108,3 +108,27 @@ def test_two_jobs_at_once_do_not_meet(tmp_path: Path) -> None:
         done = finish(process, folder, 500)
         assert done.status == 0, done.err
         assert said(done.out)["step 7 done"] == [0, 1]
+
+
+SKIPS = """\
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+def evaluate():
+    time.sleep(3600)
+for step in range(10**6):
+    if step == 30 and dist.get_rank() == 2:
+        evaluate()
+    dist.all_reduce(torch.ones(4))
+    time.sleep(0.05)
+"""
+
+
+def test_a_stall_is_seen_explained_and_ended_on_request(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "4", "--on-stall", "abort", "--timeout", "400", "train.py", script=SKIPS)
+    assert done.status == 1, done.err
+    verdict = done.report()["verdict"]
+    assert (verdict["symptom"], verdict["culprit_ranks"], verdict["victim_ranks"]) == ("perf.hang", [2], [0, 1, 3])
+    assert "ranks 0, 1, 3 wait in all_reduce at train.py:8; rank 2 sleeps in evaluate() at train.py:4" in done.err
+    assert "under `if step == 30 and dist.get_rank() == 2`" in done.err
+    assert list(done.rank(2).glob("stacks-*.txt"))
+    assert processes_of(tmp_path) == []

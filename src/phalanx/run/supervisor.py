@@ -198,11 +198,10 @@ class Attempt:
         self.children.signal_all((self._ranks[rank].process.pid for rank in living), number)
 
     def _reap(self, output: Output, ending: Ending, is_over: bool = False) -> None:
-        for rank in self._living():
+        gone = [(code, rank) for rank in self._living() if (code := self._ranks[rank].process.poll()) is not None]
+        # Of those that died within one look, the odd ones first: an exit with status 1 is what victims have.
+        for code, rank in sorted(gone, key=lambda pair: (pair[0] in (0, 1), pair[1])):
             one = self._ranks[rank]
-            code = one.process.poll()
-            if code is None:
-                continue
             one.code = code
             output.drain(rank)
             if code != 0 and ending.reason is None and not is_over:
