@@ -64,7 +64,10 @@ class Job:
                 children.close()
         self._screen.close()
         self._writer.finish(reason.status, reason.text)
-        report = self._final_report(reason, wants_report)
+        try:
+            report = self._final_report(reason, wants_report)
+        except KeyboardInterrupt:
+            report = None  # all is in the bundle already
         self._say_end(reason, report, time.monotonic() - began)
         return Result(reason.status, reason, report, self._folder)
 

@@ -277,8 +277,8 @@ class Attempt:
         self.on_stall(seen)
         if wish is OnStall.ABORT:
             now = time.monotonic()
-            accused = f" ({ranges(seen.ranks)} to blame)" if seen.ranks else ""
-            ending.begin(Reason("stall", f"a stall{accused}", 1, seen.ranks), now, request=signal.SIGTERM)
+            accused = f" because of rank {ranges(seen.ranks)}" if seen.ranks else ""
+            ending.begin(Reason("stall", f"ended at a stall{accused}", 1, seen.ranks), now, request=signal.SIGTERM)
 
     def _snapshot(self, why: str, ending: Ending) -> int:
         with contextlib.suppress(Exception):  # stacks are worth much, but not the job
