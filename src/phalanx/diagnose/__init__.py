@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from phalanx.diagnose.advice import what_was_not_checked
 from phalanx.diagnose.history import History
@@ -13,6 +15,7 @@ from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_rules
 from phalanx.model import Report, Unchecked
 from phalanx.sources import Collector, Input, find_inputs
+from phalanx.sources.bundle import earlier_attempts
 
 __all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
 
@@ -20,7 +23,9 @@ __all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
 def diagnose_paths(paths: list[str], progress: Callable[[int], None] | None = None) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
     inputs, unchecked = find_inputs(paths)
-    return diagnose_inputs(inputs, load_rules(), unchecked, progress)
+    report = diagnose_inputs(inputs, load_rules(), unchecked, progress)
+    restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
+    return replace(report, restarts=tuple(restarts)) if restarts else report
 
 
 def diagnose_inputs(

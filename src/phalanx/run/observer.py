@@ -1,15 +1,17 @@
 """The seam between the supervisor, which starts and ends ranks, and the watch, which looks at them.
 
-The supervisor calls all of it from one thread. Nothing here may raise, block for long or print: `heard` is called for
+The supervisor calls all of it from one thread. Nothing here may block for long or print: `heard` is called for
 every line, `tick` about twice a second. One observer serves one attempt of the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Setup:
     framework: str | None  # `torch`, `tensorflow`, …; None for a program that nobody recognised
     command: tuple[str, ...]  # what every rank runs
     inside: bool = True  # whether ranks may be watched from inside
-    stall_after: float = 5.0  # seconds without progress before a stall is thought of, however quick the steps are
+    stall_after: float = 8.0  # seconds without progress before a stall is thought of, however quick the steps are
     stall_at_most: float = 600.0  # seconds after which it is a stall, however slow the steps were or busy a rank looks
 
 
@@ -106,6 +108,62 @@ class NoWatch:
         """Nothing to release."""
 
 
-def make_observer(setup: Setup) -> Observer:
-    """The watch of `phalanx.run.watch`."""
-    return NoWatch()
+class Guarded:
+    """An observer behind which a fault of the watch ends the watch and not the job."""
+
+    def __init__(self, inner: Observer, say: Callable[[str], None]) -> None:
+        self._inner = inner
+        self._say = say
+
+    def environment(self, rank: int) -> Mapping[str, str]:
+        """As the watch says."""
+        return self._ask(lambda inner: inner.environment(rank), {})
+
+    def started(self, pids: Mapping[int, int]) -> None:
+        """Told to the watch."""
+        self._ask(lambda inner: inner.started(pids), None)
+
+    def heard(self, rank: int, line: bytes) -> None:
+        """Told to the watch; without a detour, for it is called for every line."""
+        try:
+            self._inner.heard(rank, line)
+        except Exception as error:
+            self._give_up(error)
+
+    def ended(self, rank: int, code: int) -> Mapping[str, Any]:
+        """As the watch says."""
+        return self._ask(lambda inner: inner.ended(rank, code), {})
+
+    def tick(self) -> Sequence[Observation]:
+        """As the watch says."""
+        return self._ask(lambda inner: inner.tick(), ())
+
+    def snapshot(self, why: str) -> int:
+        """As the watch says."""
+        return self._ask(lambda inner: inner.snapshot(why), 0)
+
+    def status(self) -> Mapping[int, RankStatus]:
+        """As the watch says."""
+        return self._ask(lambda inner: inner.status(), {})
+
+    def close(self) -> None:
+        """Told to the watch."""
+        self._ask(lambda inner: inner.close(), None)
+
+    def _ask(self, question: Callable[[Observer], T], otherwise: T) -> T:
+        try:
+            return question(self._inner)
+        except Exception as error:
+            self._give_up(error)
+            return otherwise
+
+    def _give_up(self, error: Exception) -> None:
+        self._inner = NoWatch()
+        self._say(f"the watch broke ({type(error).__name__}: {error}); the job goes on unwatched")
+
+
+def make_observer(setup: Setup, say: Callable[[str], None]) -> Observer:
+    """The watch of `phalanx.run.watch`, imported only when a job runs."""
+    from phalanx.run.watch import Watch
+
+    return Guarded(Watch(setup), say)
