@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from phalanx.diagnose.advice import what_was_not_checked
 from phalanx.diagnose.history import History
@@ -14,6 +16,7 @@ from phalanx.knowledge import Rule, load_rules
 from phalanx.model import Report, Unchecked
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
+from phalanx.sources.bundle import earlier_attempts
 from phalanx.sources.traces import find_traces, read_traces
 
 __all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
@@ -24,7 +27,9 @@ def diagnose_paths(
 ) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
     inputs, unchecked = find_inputs(paths)
-    return diagnose_inputs(inputs, load_rules(), unchecked, progress, jobs)
+    report = diagnose_inputs(inputs, load_rules(), unchecked, progress, jobs)
+    restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
+    return replace(report, restarts=tuple(restarts)) if restarts else report
 
 
 def diagnose_inputs(

@@ -25,6 +25,8 @@ _SPECIFIC = 30  # rules below this priority are general catches
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
     """The findings, best first."""
+    if history.was_only_interrupted:
+        return []  # whatever ranks said while they were ended says nothing of the job
     claims = claims + unexplained(claims, history) + find_disagreements(history)
     for claim in claims:
         claim.stage = claim.stage or _stage(claim, history)

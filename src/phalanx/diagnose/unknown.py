@@ -128,12 +128,16 @@ def _from_deaths(events: list[Event]) -> Claim:
     symptom = {-signal.SIGSEGV: "fail.segmentation-fault", -signal.SIGKILL: "fail.out-of-memory"}.get(
         code, "fail.other"
     )
+    why = events[0].data.get("why") or {}
+    if why.get("cause") in ("killed", "asked-to-end"):
+        symptom = "fail.other"  # the watch knows that it was not for memory
+    known = f": {_quoted(str(why['text']))}" if why.get("text") else " and printed no reason"
     return Claim(
         rule=None,
         symptom=symptom,
         cause="died-without-words",
         title="A process ended and left no message",
-        summary=f"{{ranks|A process}} ended with {how} and printed no reason.",
+        summary=f"{{ranks|A process}} ended with {how}{known}.",
         depth=Claims.SYMPTOM,
         blame=Blame.PRINTER,
         fatal=True,

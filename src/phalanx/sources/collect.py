@@ -22,7 +22,7 @@ from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
-from phalanx.sources.survey import FileSurvey, survey_sample
+from phalanx.sources.survey import FileSurvey, state_manifest, survey_sample
 from phalanx.sources.text import clean
 from phalanx.sources.window import Window
 
@@ -202,7 +202,10 @@ class _FileReader:
         record = read_record(name, bytes(piece.data), self._survey.rank) if piece.is_last else None
         if record is not None:
             self._found.events.extend(record)
+            for event in record:
+                self._try_on_words(event)
             self._survey.size = len(piece.data)
+            state_manifest(self._survey, piece.data)
             self._found.files.append(self._survey)
             return False
         if looks_binary(bytes(piece.data[:8192])):
@@ -216,6 +219,17 @@ class _FileReader:
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._is_log = True
         return True
+
+    def _try_on_words(self, event: Event) -> None:
+        """Rules are also asked about what a watch wrote down, and why a rank died."""
+        if event.source not in ("watch", "bundle"):
+            return
+        text = event.text[:16384]
+        for number in sorted({number for _, number in self._owner.needles.scan(text.encode("utf-8", "replace"))}):
+            for pattern in self._owner.patterns_at.get(number, ()):
+                if (match := pattern.expression.search(text)) is not None:
+                    captures = {name: value for name, value in match.groupdict().items() if value is not None}
+                    self._found.matches.append(Match(pattern.key, event, captures))
 
     def _scan(self, piece: Piece) -> None:
         looked: Counter[str] = Counter()
