@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.zoo.fault import FRAMEWORKS, load_fault
+from phalanx.zoo.fault import FRAMEWORKS
+from phalanx.zoo.reading import load_fault
 
 ROOT = Path(__file__).resolve().parents[2] / "faults"
 FOLDERS = sorted(file.parent for file in ROOT.glob("*/fault.toml"))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.zoo.fault import FaultError, load_fault
+from phalanx.zoo.fault import FaultError
+from phalanx.zoo.reading import load_fault
 from phalanx.zoo.runner import Outcome, main, marked_processes, run_fault
 
 TOML = """

@@ -25,7 +25,7 @@ class Sanitiser:
     def __init__(self, scratch: Path, venv: Path | None, host: str | None = None) -> None:
         pairs: list[tuple[str, str]] = []
         for root in _spellings(scratch):
-            pairs += [(f"{root}/job", JOB), (f"{root}/tmp", TEMPORARY), (root, HOME)]
+            pairs += [(f"{root}/job", JOB), (f"{root}/tmp", TEMPORARY), (f"{root}/venv", VENV), (root, HOME)]
         if venv is not None:
             for root in _spellings(venv):
                 pairs.append((root, VENV))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.zoo.fault import FaultError, load_fault, load_zoo
+from phalanx.zoo.fault import FaultError
+from phalanx.zoo.reading import load_fault, load_zoo
 
 GOOD = """
 title = "Rank 2 leaves the loop one step early"
