@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, track
+from rich.table import Table
 
-from phalanx.zoo import environments, ledger
+from phalanx.diagnose import diagnose_paths
+from phalanx.zoo import environments, ledger, tables
+from phalanx.zoo.coverage import coverage
 from phalanx.zoo.fault import Fault, FaultError
+from phalanx.zoo.named import named_by_framework
+from phalanx.zoo.picture import draw
 from phalanx.zoo.reading import load_zoo
 from phalanx.zoo.runner import judge_ending, run_fault
 from phalanx.zoo.schedule import Result, measured_budget, remember, run_many, still_to_do
+from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
 Root = Annotated[Path, typer.Option("--zoo", help="The folder of the faults.")]
@@ -52,8 +61,19 @@ def _pick(root: Path, names: list[str] | None) -> list[Fault]:
 
 
 @faults_app.command("list", epilog="Example: phalanx faults list --zoo faults")
-def list_faults(root: Root = _ZOO) -> None:
+def list_faults(
+    root: Root = _ZOO,
+    covered: Annotated[
+        bool, typer.Option("--coverage", help="What must be covered and how often it is; exit code 1 with gaps.")
+    ] = False,
+) -> None:
     """All faults: name, symptom, culprits, title."""
+    if covered:
+        items = coverage(_pick(root, None))
+        for item in items:
+            gap = "" if item.covered else f"   MISSING: {item.wanted} wanted"
+            typer.echo(f"{item.group:<10} {item.name:<46} {item.found:>4}{gap}")
+        raise typer.Exit(0 if all(item.covered for item in items) else 1)
     for fault in _pick(root, None):
         truth = "healthy" if fault.healthy else fault.symptom
         culprits = ",".join(map(str, fault.culprit_ranks)) or "-"
@@ -131,6 +151,76 @@ def run(
         raise typer.Exit(130)
     typer.echo(f"{len(picked) - len(failed)} of {len(picked)} as they must be; logs in {keep}")
     raise typer.Exit(1 if failed else 0)
+
+
+@faults_app.command(epilog="Example: phalanx faults score --split test --misses")
+def score(
+    names: Names = None,
+    root: Root = _ZOO,
+    split: Annotated[str | None, typer.Option(help="Only this split: train or test.")] = None,
+    form: Annotated[str, typer.Option("--format", help="text, json or markdown.")] = "text",
+    misses: Annotated[bool, typer.Option(help="List what was missed (not for the test split).")] = False,
+    reports: Annotated[
+        Path | None, typer.Option(help="Score another tool's reports, DIR/<name>.json, instead of diagnosing.")
+    ] = None,
+    logs: Annotated[
+        Path | None, typer.Option(help="Diagnose DIR/<name>, as `faults run` left it, not what is recorded.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the score into this file.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Put the tables into this page, between its markers.")] = None,
+) -> None:
+    """Score verdicts on the logs of the faults: hits beside false accusations and false alarms."""
+    if form not in ("text", "json", "markdown"):
+        raise _refuse(f"--format {form}: it is one of text, json, markdown")
+    picked = [fault for fault in _pick(root, names) if split in (None, fault.split)]
+    try:
+        marks = list(_marks(picked, root, logs, reports))
+        page = tables.fill_page(write.read_text(encoding="utf-8"), marks) if write else None
+    except (FaultError, ValueError, OSError) as error:
+        raise _refuse(error) from error
+    if not marks:
+        raise _refuse("there is nothing to score: no logs or reports of the faults asked for")
+    if svg is not None:
+        svg.write_text(draw(marks), encoding="utf-8")
+    if write is not None and page is not None:
+        write.write_text(page, encoding="utf-8")
+    if form == "json":
+        typer.echo(json.dumps(as_json(marks), indent=2))
+        return
+    shown = [tables.score_table(marks, times=reports is None), tables.named_table(marks)]
+    if form == "markdown":
+        typer.echo("\n\n".join(table.markdown() for table in shown))
+        return
+    for table in shown:
+        _print(table)
+    if misses:
+        typer.echo("\n".join(tables.misses(marks)))
+
+
+def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | None) -> Iterator[Mark]:
+    """Each fault's mark; a fault without logs is left out, one without another tool's report counts as missed."""
+    causes = read_causes(root)
+    console = Console(stderr=True)
+    for fault in track(picked, "faults", console=console, transient=True, disable=not console.is_terminal):
+        where = logs / fault.name if logs is not None else fault.recorded
+        if not where.is_dir():
+            continue
+        named = named_by_framework(fault, where)
+        if reports is not None:
+            yield mark(fault, read_report(reports / f"{fault.name}.json"), causes=causes, named=named)
+            continue
+        began = time.perf_counter()
+        report = diagnose_paths([str(where)]).to_json()
+        yield mark(fault, report, causes=causes, named=named, seconds=time.perf_counter() - began)
+
+
+def _print(table: tables.TextTable) -> None:
+    shown = Table(title=table.title)
+    for number, heading in enumerate(table.headings):
+        shown.add_column(heading, justify="right" if number else "left")
+    for row in table.rows:
+        shown.add_row(*row)
+    Console(width=None if Console().is_terminal else 170).print(shown)
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

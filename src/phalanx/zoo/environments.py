@@ -16,9 +16,10 @@ from phalanx.zoo.fault import Fault, FaultError
 FOLDER = Path(".zoo") / "environments"
 # Horovod 0.28.1 is written for C++14, torch and TensorFlow now need C++17; with TensorFlow 2.21 its XLA file is left out
 _CPP17 = 'sh;-c;exec "$0" "$@" -std=c++17'
+# no semicolon in the script itself: CMake would split there
 _CPP17_NO_XLA = (
-    'sh;-c;case "$*" in *xla_mpi_ops.cc*) x="-UTENSORFLOW_VERSION -DTENSORFLOW_VERSION=0";; esac; '
-    'exec "$0" "$@" -std=c++17 $x'
+    'sh;-c;expr "$*" : ".*xla_mpi_ops.cc" >/dev/null '
+    '&& exec "$0" "$@" -std=c++17 -UTENSORFLOW_VERSION -DTENSORFLOW_VERSION=0 || exec "$0" "$@" -std=c++17'
 )
 _HOROVOD = {"HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MXNET": "1", "MAKEFLAGS": "-j2"}
 _TORCH = ("torch==2.13.0", "numpy")
@@ -121,7 +122,18 @@ def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> 
             say(f"compiling {environment.builds} for {environment.name}: about 7 minutes of processor time")
             flags = {**environment.flags, "PATH": f"{target / 'bin'}:{os.environ.get('PATH', '')}"}
             _call(
-                [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), environment.builds], flags
+                [
+                    *pip,
+                    "wheel",
+                    "-q",
+                    "--no-cache-dir",
+                    "--no-deps",
+                    "--no-build-isolation",
+                    "-w",
+                    str(wheels),
+                    environment.builds,
+                ],
+                flags,
             )
         _call([*pip, "install", "-q", "--no-deps", *map(str, wheels.glob("*.whl"))])
     done.write_text("\n".join(sorted(environment.provides)), encoding="utf-8")
