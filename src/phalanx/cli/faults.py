@@ -95,6 +95,7 @@ def run(
     keep: Annotated[Path, typer.Option(help="Where logs and results go: DIR/<name>.")] = _RUNS,
     record: Annotated[bool, typer.Option("--record", help="Write logs into the faults' own folders.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out what passed before in --keep.")] = False,
+    note: Annotated[bool, typer.Option(help="Write passed cures and healthy jobs into proven.json.")] = True,
     jobs: Annotated[int | None, typer.Option(min=1, help="How many at one time. Default: cores + 1.")] = None,
 ) -> None:
     """Run faults for real, each bounded in time, and keep what a user would have of them.
@@ -141,7 +142,7 @@ def run(
             progress.advance(task)
             remember(keep, result)
             fault = by_name[result.name]
-            if result.good and (cured or fault.healthy):
+            if note and result.good and (cured or fault.healthy):
                 ledger.note(root, fault, result.seconds, environments.versions(homes[fault.name], fault))
             failed += [] if result.good else [result]
             word = "ok" if result.good else f"FAILED: {result.why}"
@@ -217,7 +218,7 @@ def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | N
 def _print(table: tables.TextTable) -> None:
     shown = Table(title=table.title)
     for number, heading in enumerate(table.headings):
-        shown.add_column(heading, justify="right" if number else "left")
+        shown.add_column(heading, justify="right" if number else "left", no_wrap=not number)
     for row in table.rows:
         shown.add_row(*row)
     Console(width=None if Console().is_terminal else 170).print(shown)
