@@ -37,5 +37,7 @@ def test_a_damaged_ledger_is_said(tmp_path: Path) -> None:
         ledger.read(tmp_path)
 
 
-def test_every_cure_and_every_healthy_job_of_the_zoo_was_seen_to_pass() -> None:
-    assert ledger.unproven(ZOO, load_zoo(ZOO)) == []
+def test_every_cure_of_the_zoo_was_seen_to_pass() -> None:
+    faults = [fault for fault in load_zoo(ZOO) if not fault.healthy]
+    assert all(fault.has_cure for fault in faults)
+    assert ledger.unproven(ZOO, faults) == []

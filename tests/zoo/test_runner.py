@@ -264,3 +264,11 @@ def test_what_pip_installs_does_not_change_the_environment(tmp_path: Path) -> No
     assert outcome.clean, log
     assert "Successfully installed zoo-trial-1.0" in log
     assert not list(base.glob("lib/python3*/site-packages/zoo*"))
+
+
+def test_it_is_noted_when_the_logs_first_tell_of_trouble(tmp_path: Path) -> None:
+    script = "import time\nprint('step 1', flush=True)\ntime.sleep(1)\nraise ValueError('x')"
+    outcome = run(make(tmp_path / "f", script), tmp_path / "out")
+    assert outcome.spoke_s is not None
+    assert 1.0 <= outcome.spoke_s <= outcome.seconds + 0.5
+    assert run(make(tmp_path / "g", "print('fine')"), tmp_path / "out").spoke_s is None

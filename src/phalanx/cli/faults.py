@@ -18,13 +18,14 @@ from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.zoo import environments, ledger, tables
+from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.coverage import coverage
 from phalanx.zoo.fault import Fault, FaultError
 from phalanx.zoo.named import named_by_framework
 from phalanx.zoo.picture import draw
 from phalanx.zoo.reading import load_zoo
 from phalanx.zoo.runner import judge_ending, run_fault
-from phalanx.zoo.schedule import Result, measured_budget, remember, run_many, still_to_do
+from phalanx.zoo.schedule import Result, measured_budget, remember, remembered, run_many, still_to_do
 from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
@@ -95,6 +96,9 @@ def run(
     keep: Annotated[Path, typer.Option(help="Where logs and results go: DIR/<name>.")] = _RUNS,
     record: Annotated[bool, typer.Option("--record", help="Write logs into the faults' own folders.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out what passed before in --keep.")] = False,
+    through: Annotated[
+        str | None, typer.Option("--with", help="phalanx-run: start the jobs by `phalanx run`, and keep its bundles.")
+    ] = None,
     note: Annotated[bool, typer.Option(help="Write passed cures and healthy jobs into proven.json.")] = True,
     jobs: Annotated[int | None, typer.Option(min=1, help="How many at one time. Default: cores + 1.")] = None,
 ) -> None:
@@ -105,13 +109,17 @@ def run(
     """
     if not (names or everything or quick or framework):
         raise _refuse("name the faults to run, or give --all, --quick or --framework")
+    if through not in (None, "phalanx-run"):
+        raise _refuse(f"--with {through}: it is phalanx-run, or left out")
+    watched = through is not None
     picked = [
         fault
         for fault in _pick(root, names)
+        if (not watched or can_be_watched(fault))
         if (not quick or fault.quick) and framework in (None, fault.framework) and not (cured and fault.healthy)
     ]
     if resume:
-        picked = still_to_do(picked, keep, cured=cured)
+        picked = still_to_do(picked, keep, cured=cured, watched=watched)
     stop = threading.Event()
     _stop_on_signals(stop)
     # a crash is part of many faults; its core file is not
@@ -119,15 +127,25 @@ def run(
     homes = _make_environments(picked, cured, venv, environment_folder)
 
     def one(fault: Fault) -> Result:
-        out = fault.recorded if record and not cured else keep / ("cured" if cured else "faulty") / fault.name
+        kind = ("bundles-" if watched else "") + ("cured" if cured else "faulty")
+        out = fault.recorded if record and not (cured or watched) else keep / kind / fault.name
         files = fault.fingerprint()
         try:
-            outcome = run_fault(fault, homes[fault.name], out, cured=cured, stop=stop)
+            outcome = run_fault(fault, homes[fault.name], out, cured=cured, watched=watched, stop=stop)
         except FaultError as error:
             return Result(fault.name, cured, False, str(error), 0.0, files)
         ending = judge_ending(fault, outcome, out, cured=cured)
         return Result(
-            fault.name, cured, ending.good, ending.why, outcome.seconds, files, outcome.exit_codes, outcome.timed_out
+            fault.name,
+            cured,
+            ending.good,
+            ending.why,
+            outcome.seconds,
+            files,
+            outcome.exit_codes,
+            outcome.timed_out,
+            outcome.spoke_s,
+            watched,
         )
 
     by_name = {fault.name: fault for fault in picked}
@@ -142,7 +160,7 @@ def run(
             progress.advance(task)
             remember(keep, result)
             fault = by_name[result.name]
-            if note and result.good and (cured or fault.healthy):
+            if note and not watched and result.good and (cured or fault.healthy):
                 ledger.note(root, fault, result.seconds, environments.versions(homes[fault.name], fault))
             failed += [] if result.good else [result]
             word = "ok" if result.good else f"FAILED: {result.why}"
@@ -150,6 +168,8 @@ def run(
     if stop.is_set():
         typer.echo("phalanx: stopped; `--resume` goes on from here", err=True)
         raise typer.Exit(130)
+    if watched and not cured:
+        _print(tables.times_table(remembered(keep)))
     typer.echo(f"{len(picked) - len(failed)} of {len(picked)} as they must be; logs in {keep}")
     raise typer.Exit(1 if failed else 0)
 

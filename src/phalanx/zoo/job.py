@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,12 @@ from phalanx.zoo.fault import FaultError, RunPlan
 PREPARE_S = 600.0
 _MARK = "PHALANX_ZOO_RUN"
 _POLL_S = 0.1
+# how a framework, a launcher or the interpreter begins to tell of trouble
+TROUBLE = re.compile(
+    rb"Traceback \(most recent call last\)|terminate called|Fatal Python error|[Ss]egmentation fault|FAILED"
+    rb"|Missing ranks|exitcode|exited with non-zero|signal SIG|UNAVAILABLE|^Killed",
+    re.MULTILINE,
+)
 # what a job may inherit: enough for pip and certificates, nothing that would change its behaviour
 _INHERITED = re.compile(r"PIP_.*|SSL_CERT_.*|https?_proxy|no_proxy|TZ", re.IGNORECASE)
 
@@ -33,6 +39,8 @@ class Outcome:
     exit_codes: Mapping[str, int]
     timed_out: bool
     seconds: float
+    # from the start until the logs first told of trouble; None where they never did
+    spoke_s: float | None = None
 
     @property
     def clean(self) -> bool:
@@ -43,7 +51,13 @@ class Job:
     """One run: starts the processes, waits, and leaves none behind."""
 
     def __init__(
-        self, plan: RunPlan, path: Sequence[Path], scratch: Path, grace_s: float, stop: threading.Event | None = None
+        self,
+        plan: RunPlan,
+        path: Sequence[Path],
+        scratch: Path,
+        grace_s: float,
+        stop: threading.Event | None = None,
+        sign: re.Pattern[bytes] = TROUBLE,
     ) -> None:
         self.plan = plan
         # folders of programs that come before the system's
@@ -52,6 +66,8 @@ class Job:
         self.grace_s = grace_s
         # set from outside when the whole run of the zoo is to end
         self.stop = stop or threading.Event()
+        # what in the logs is waited for, to tell how long it took
+        self.listener = _Listener(scratch, sign)
         # launchers give their workers sessions of their own, so a process group is not enough to find
         # all that was started: every process carries this mark in its environment
         self.mark = uuid.uuid4().hex
@@ -67,7 +83,7 @@ class Job:
                     processes[str(rank)] = self._start(f"rank{rank}.log", rank)
             else:
                 processes["launcher"] = self._start("job.log", None)
-            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop)
+            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self.listener.look)
             if timed_out:
                 for process in processes.values():
                     _signal_group(process, signal.SIGTERM)
@@ -78,7 +94,9 @@ class Job:
         if self.plan.layout == "per-rank":
             text = json.dumps(codes, sort_keys=True) + "\n"
             (self.scratch / "logs" / "exit_codes.json").write_text(text, encoding="utf-8")
-        return Outcome(codes, timed_out, time.monotonic() - started)
+        self.listener.look()
+        heard = self.listener.heard
+        return Outcome(codes, timed_out, time.monotonic() - started, None if heard is None else heard - started)
 
     def prepare(self) -> None:
         """Run the commands that must have run before the job. Raises FaultError with what they printed."""
@@ -156,6 +174,29 @@ class Job:
         _wait(processes, 5)
 
 
+class _Listener:
+    """Notes when a sign first stands in the logs. Each look reads only what is new."""
+
+    def __init__(self, scratch: Path, sign: re.Pattern[bytes]) -> None:
+        self.folders = (scratch / "logs", scratch / "job" / "logs")
+        self.sign = sign
+        self.read: dict[Path, int] = {}
+        self.heard: float | None = None
+
+    def look(self) -> None:
+        if self.heard is not None:
+            return
+        for file in [file for folder in self.folders for file in folder.rglob("*.log")]:
+            at = self.read.get(file, 0)
+            with file.open("rb") as stream:
+                stream.seek(max(0, at - 200))  # a sign may have been cut by the last look
+                text = stream.read()
+            self.read[file] = max(0, at - 200) + len(text)
+            if self.sign.search(text):
+                self.heard = time.monotonic()
+                return
+
+
 def marked_processes(mark: str) -> list[int]:
     """The processes that carry a run's mark in their environment (Linux's /proc)."""
     wanted = f"{_MARK}={mark}".encode()
@@ -171,7 +212,12 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
-def _wait(processes: Collection[subprocess.Popen[bytes]], seconds: float, stop: threading.Event | None = None) -> bool:
+def _wait(
+    processes: Collection[subprocess.Popen[bytes]],
+    seconds: float,
+    stop: threading.Event | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> bool:
     """Wait for all; False when some still run after that time, or when the run is to stop."""
     deadline = time.monotonic() + seconds
     while True:
@@ -180,6 +226,7 @@ def _wait(processes: Collection[subprocess.Popen[bytes]], seconds: float, stop: 
             return True
         if time.monotonic() >= deadline or (stop is not None and stop.is_set()):
             return False
+        meanwhile()
         time.sleep(_POLL_S)
 
 

@@ -11,8 +11,9 @@ import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from phalanx.zoo.bundled import VERDICT, bundled_plan
 from phalanx.zoo.fault import Fault, FaultError, RunPlan
-from phalanx.zoo.job import Job, Outcome
+from phalanx.zoo.job import TROUBLE, Job, Outcome
 from phalanx.zoo.sanitise import Sanitiser
 
 GRACE_S = 8.0
@@ -25,11 +26,17 @@ def run_fault(
     out: Path,
     *,
     cured: bool = False,
+    watched: bool = False,
     grace_s: float = GRACE_S,
     stop: threading.Event | None = None,
 ) -> Outcome:
-    """Run the fault (or its cured form) in a scratch copy of its folder and write its logs to `out`."""
+    """Run the fault (or its cured form) in a scratch copy of its folder and write its logs to `out`.
+
+    With `watched` it is started by `phalanx run`, and `out` becomes the bundle that this leaves.
+    """
     plan = cured_plan(fault) if cured else fault.run
+    if watched:
+        plan = bundled_plan(fault, plan, venv)
     if cured or fault.healthy:
         # a job that ends by itself may take longer on a busy machine; a hang is cut off where its fault says
         plan = replace(plan, timeout_s=plan.timeout_s * PATIENCE)
@@ -48,12 +55,12 @@ def run_fault(
             path.insert(0, _throwaway_environment(scratch / "venv", venv) / "bin")
             if cured:
                 path, plan = _with_compiler_cache(path, plan, scratch)
-        work = Job(plan, path, scratch, grace_s, stop)
+        work = Job(plan, path, scratch, grace_s, stop, VERDICT if watched else TROUBLE)
         work.prepare()
         outcome = work.execute()
         if plan.layout in ("torchrun-logdir", "per-node") and (job / "logs").is_dir():
             shutil.copytree(job / "logs", scratch / "logs" / "logs")
-        _keep(scratch / "logs", out, sanitiser)
+        _keep(job / "bundle" if watched and (job / "bundle").is_dir() else scratch / "logs", out, sanitiser)
     return outcome
 
 

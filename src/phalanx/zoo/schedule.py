@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -20,7 +19,10 @@ RESULTS = "results.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one run went. `files` is the fault's fingerprint when it ran; `verdict` what was concluded from its logs."""
+    """How one run went. `files` is the fault's fingerprint when it ran.
+
+    `spoke_s` is how long it took until the logs told of trouble, or, where it was `watched`, until the verdict.
+    """
 
     name: str
     cured: bool
@@ -30,7 +32,8 @@ class Result:
     files: str
     exit_codes: Mapping[str, int] = field(default_factory=dict)
     timed_out: bool = False
-    verdict: Mapping[str, Any] | None = None
+    spoke_s: float | None = None
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +94,19 @@ def remembered(folder: Path) -> list[Result]:
     file = folder / RESULTS
     if not file.is_file():
         return []
-    found: dict[tuple[str, bool], Result] = {}
+    found: dict[tuple[str, bool, bool], Result] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         try:
             result = Result(**json.loads(line))
         except (ValueError, TypeError):
             continue
-        found[result.name, result.cured] = result
+        found[result.name, result.cured, result.watched] = result
     return list(found.values())
 
 
-def still_to_do(faults: Sequence[Fault], folder: Path, *, cured: bool) -> list[Fault]:
+def still_to_do(faults: Sequence[Fault], folder: Path, *, cured: bool, watched: bool = False) -> list[Fault]:
     """Those without a good result for their present files."""
-    done = {one.name: one.files for one in remembered(folder) if one.cured == cured and one.good}
+    done = {
+        one.name: one.files for one in remembered(folder) if (one.cured, one.watched) == (cured, watched) and one.good
+    }
     return [fault for fault in faults if done.get(fault.name) != fault.fingerprint()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from phalanx.zoo.schedule import Result
 from phalanx.zoo.score import Mark, Score, groups, total
 
 _KINDS = {"all": "all", "split": "split", "framework": "framework", "symptom": "symptom"}
@@ -90,6 +91,21 @@ def named_table(marks: Sequence[Mark]) -> TextTable:
             shares = (score.ours_exact, score.ours_innocent, score.named_exact, score.named_innocent, silent)
             rows.append((name, str(score.with_culprit), *(f"{share:.1%}" for share in shares)))
     return TextTable("Who is named, by the verdict and by the framework itself", NAMED_HEADINGS, tuple(rows))
+
+
+def times_table(results: Sequence[Result]) -> TextTable:
+    """Seconds from a job's start to the verdict of `phalanx run`, beside those until its logs told of trouble without it."""
+    plain = {one.name: one for one in results if not one.watched and not one.cured}
+    rows = []
+    for one in sorted((one for one in results if one.watched and not one.cured), key=lambda one: one.name):
+        alone = plain.get(one.name)
+        told = "not run" if alone is None else _seconds(alone.spoke_s, f"never in {alone.seconds:.0f}")
+        rows.append((one.name, _seconds(one.spoke_s, "none"), told))
+    return TextTable("Seconds from the start", ("fault", "to the verdict", "until the framework spoke"), tuple(rows))
+
+
+def _seconds(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:.1f}"
 
 
 def misses(marks: Sequence[Mark]) -> Iterator[str]:
