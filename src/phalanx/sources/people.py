@@ -13,6 +13,16 @@ _TEMPLATE = re.compile(
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b",
     re.I,
 )
+# What the forms of the frameworks' trackers say themselves, of hangs and docker too.
+_FORM = re.compile(
+    r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
+    r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
+    r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
+    r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
+    r"|^\W*\d?\d?\W*Framework: \(",
+    re.I,
+)
+_TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
@@ -26,6 +36,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     of whole sentences in good part.
     """
     prose: list[str] = []
+    title = ""
     in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -37,6 +48,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
             continue
         if _TEMPLATE.match(line):
             template += 1
+        if _FORM.search(line):
+            continue
         words = line.split()
         plain = sum(1 for word in words if _WORD.match(word))
         is_sentence = len(words) >= 4 and plain >= 0.6 * len(words)
@@ -45,6 +58,9 @@ def words_of_person(text: str, name: str = "") -> str | None:
             sentences += 1
             personal += bool(_PERSONAL.search(line))
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
+        if is_title and not title and not prose:
+            title = line.strip("# ")
+            continue
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line))
@@ -55,4 +71,10 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
     )
-    return fold(" ".join(prose))[:_LONGEST_PROSE] if is_report else None
+    return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
+
+
+def split_title(prose: str) -> tuple[str, str]:
+    """The title and the rest of what `words_of_person` returned."""
+    title, mark, body = prose.partition(_TITLE_END.strip())
+    return (title.strip(), body.strip()) if mark else ("", prose)

@@ -1,0 +1,119 @@
+"""What a person's report is about, by the person's own words: it weighs claims, and speaks where no rule does."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.cues import CUES, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.history import History
+from phalanx.knowledge.figures import fault_count
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.knowledge.taxonomy import SYMPTOMS
+from phalanx.model import Confidence, Event, EventKind, Role, Stage
+from phalanx.sources.people import split_title
+
+_IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
+_OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
+_FEWEST_POINTS = 2.0  # below this the words say nothing
+_LESS_SURE = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """The points each symptom has by the words of one report, and the words that spoke for it."""
+
+    file: str
+    points: dict[str, float]
+    quotes: dict[str, str]
+
+
+def read_complaint(file: str, prose: str) -> Complaint:
+    """Weigh the words of a report."""
+    title, body = split_title(prose)
+    points: Counter[str] = Counter()
+    quotes: dict[str, str] = {}
+    for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
+        for symptom, gained, quote in _said(text, prose):
+            points[symptom] += gained * factor
+            quotes.setdefault(symptom, quote)
+    return Complaint(file, dict(points), quotes)
+
+
+def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
+    said: dict[str, tuple[float, str]] = {}
+    for cue in CUES:
+        match = cue.pattern.search(text)
+        if match is not None and cue.points > said.get(cue.symptom, (0.0, ""))[0]:
+            said[cue.symptom] = (cue.points, match[0])
+    match = HANG.search(text)
+    found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
+    if match is not None:
+        shares = _stage_shares(whole)
+        found += [(HANG_AT[stage], HANG_POINTS * share, match[0]) for stage, share in shares.items() if share > 0]
+    return found
+
+
+def _stage_shares(text: str) -> dict[Stage, float]:
+    """How much the words around a hang speak for each stage, as shares of one."""
+    title, body = split_title(text)
+    weights: Counter[Stage] = Counter()
+    for stage, weight, pattern in STAGES:
+        for part, factor in ((title, 2.0), (body[:_OPENING], 1.0)):
+            different = {match[0].lower() for match in pattern.finditer(part)}
+            weights[stage] += weight * factor * math.sqrt(len(different))  # type: ignore[assignment]
+    total = sum(weights.values())
+    if total == 0:
+        return {Stage.COMM: 0.5, Stage.PREP: 0.0, Stage.TRAIN: 0.5}
+    return {stage: weights[stage] / total for stage in HANG_AT}
+
+
+class Complaints:
+    """The complaints of all reports among the files."""
+
+    def __init__(self, history: History) -> None:
+        self.all = [read_complaint(file.name, file.prose) for file in history.seen.files if file.prose]
+        self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
+
+    def points(self, symptom: str) -> float:
+        """What the words speak for a symptom, with how often it occurs as the tie-break."""
+        said = max((complaint.points.get(symptom, 0.0) for complaint in self.all), default=0.0)
+        return said + prior(symptom)
+
+    def as_claims(self) -> list[Claim]:
+        """One claim for the symptom that each report's words speak for most."""
+        claims = []
+        for complaint in self.all:
+            best = max(SYMPTOMS, key=lambda symptom: complaint.points.get(symptom, 0.0) + prior(symptom))
+            if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
+                claims.append(_claim(complaint, best))
+        return claims
+
+
+def prior(symptom: str) -> float:
+    """A little more for what occurs more often, in the study's counts: from 0 to about 1."""
+    return math.log(fault_count(symptom)) / math.log(fault_count("comm.setup-failure"))
+
+
+def _claim(complaint: Complaint, symptom: str) -> Claim:
+    quote = re.sub(r"[{}]", "", complaint.quotes[symptom])[:200]
+    event = Event(EventKind.LINE, complaint.quotes[symptom][:300], complaint.file, 0, source="prose")
+    known = SYMPTOMS[symptom]
+    return Claim(
+        rule=None,
+        symptom=symptom,
+        cause="as-the-report-says",
+        title=known.title,
+        summary=f"The report's own words (“{quote}”) speak for this: {known.looks_like}. No program's message in it tells the cause.",
+        depth=Claims.SYMPTOM,
+        blame=Blame.NOBODY,
+        fatal=False,
+        priority=10,
+        confidence=Confidence.POSSIBLE,
+        proofs=[Proof(event, Role.ROOT)],
+        stage=Stage.of_symptom(symptom),
+        from_prose=True,
+    )
