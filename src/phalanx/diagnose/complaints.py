@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.cues import CUES, FAILURE, HANG, HANG_AT, HANG_POINTS, STAGES
 from phalanx.diagnose.history import History
-from phalanx.knowledge.figures import fault_count
+from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Event, EventKind, Role, Stage
@@ -20,6 +20,7 @@ _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells w
 _OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
 _FEWEST_POINTS = 2.0  # below this the words say nothing
 _LESS_SURE = 0.35
+_RAREST = 0.005  # the share below which a symptom is as good as never seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Complaint:
     file: str
     points: dict[str, float]
     quotes: dict[str, str]
+    failure: str
 
 
 def read_complaint(file: str, prose: str) -> Complaint:
@@ -40,7 +42,8 @@ def read_complaint(file: str, prose: str) -> Complaint:
         for symptom, gained, quote in _said(text, prose):
             points[symptom] += gained * factor
             quotes.setdefault(symptom, quote)
-    return Complaint(file, dict(points), quotes)
+    failure = FAILURE.search(prose)
+    return Complaint(file, dict(points), quotes, failure[0] if failure else "")
 
 
 def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
@@ -77,30 +80,36 @@ class Complaints:
     def __init__(self, history: History) -> None:
         self.all = [read_complaint(file.name, file.prose) for file in history.seen.files if file.prose]
         self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
+        self._framework = history.world.framework
 
     def points(self, symptom: str) -> float:
         """What the words speak for a symptom, with how often it occurs as the tie-break."""
-        said = max((complaint.points.get(symptom, 0.0) for complaint in self.all), default=0.0)
-        return said + prior(symptom)
+        return max((self._points(complaint, symptom) for complaint in self.all), default=0.0)
+
+    def _points(self, complaint: Complaint, symptom: str) -> float:
+        return complaint.points.get(symptom, 0.0) + prior(symptom, self._framework)
 
     def as_claims(self) -> list[Claim]:
-        """One claim for the symptom that each report's words speak for most."""
+        """One claim for the symptom that each report's words speak for most; if they only say that it fails, for the
+        one that is most frequent with this framework."""
         claims = []
         for complaint in self.all:
-            best = max(SYMPTOMS, key=lambda symptom: complaint.points.get(symptom, 0.0) + prior(symptom))
+            best = max(SYMPTOMS, key=lambda symptom: self._points(complaint, symptom))
             if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
-                claims.append(_claim(complaint, best))
+                claims.append(_claim(complaint, best, complaint.quotes[best]))
+            elif complaint.failure:
+                claims.append(_claim(complaint, best, complaint.failure))
         return claims
 
 
-def prior(symptom: str) -> float:
-    """A little more for what occurs more often, in the study's counts: from 0 to about 1."""
-    return math.log(fault_count(symptom)) / math.log(fault_count("comm.setup-failure"))
+def prior(symptom: str, framework: str | None) -> float:
+    """A little more for what occurs more often with this framework, in the study's counts: from 0 to 1."""
+    return max(0.0, 1 - math.log(expected_share(symptom, framework) / 0.3) / math.log(_RAREST / 0.3))
 
 
-def _claim(complaint: Complaint, symptom: str) -> Claim:
-    quote = re.sub(r"[{}]", "", complaint.quotes[symptom])[:200]
-    event = Event(EventKind.LINE, complaint.quotes[symptom][:300], complaint.file, 0, source="prose")
+def _claim(complaint: Complaint, symptom: str, words: str) -> Claim:
+    quote = re.sub(r"[{}]", "", words)[:200]
+    event = Event(EventKind.LINE, words[:300], complaint.file, 0, source="prose")
     known = SYMPTOMS[symptom]
     return Claim(
         rule=None,
