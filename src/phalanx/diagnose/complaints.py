@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, FAILURE, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.cues import CUES, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, STAGES
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
@@ -20,6 +21,8 @@ _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells w
 _OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
 _FEWEST_POINTS = 2.0  # below this the words say nothing
 _LESS_SURE = 0.35
+_ALIKE = 0.6
+_PASTED = 0.5  # words of programs count less here: the rules read them
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
 
 
@@ -33,7 +36,7 @@ class Complaint:
     failure: str
 
 
-def read_complaint(file: str, prose: str) -> Complaint:
+def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
     """Weigh the words of a report."""
     title, body = split_title(prose)
     points: Counter[str] = Counter()
@@ -41,6 +44,10 @@ def read_complaint(file: str, prose: str) -> Complaint:
     for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose):
             points[symptom] += gained * factor
+            quotes.setdefault(symptom, quote)
+    for symptom, gained, quote in _said("\n".join(messages), prose):
+        if symptom not in HANG_AT.values():
+            points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
     failure = FAILURE.search(prose)
     return Complaint(file, dict(points), quotes, failure[0] if failure else "")
@@ -78,12 +85,22 @@ class Complaints:
     """The complaints of all reports among the files."""
 
     def __init__(self, history: History) -> None:
-        self.all = [read_complaint(file.name, file.prose) for file in history.seen.files if file.prose]
+        self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
         self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
         self._framework = history.world.framework
 
     def points(self, symptom: str) -> float:
-        """What the words speak for a symptom, with how often it occurs as the tie-break."""
+        """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""
+        alike = next((family for family in FAMILIES if symptom in family), frozenset((symptom,)))
+        said = [
+            complaint.points.get(one, 0.0) * (1.0 if one == symptom else _ALIKE)
+            for complaint in self.all
+            for one in alike
+        ]
+        return max(said, default=0.0) + prior(symptom, self._framework)
+
+    def own_points(self, symptom: str) -> float:
+        """What the words speak for this very symptom."""
         return max((self._points(complaint, symptom) for complaint in self.all), default=0.0)
 
     def _points(self, complaint: Complaint, symptom: str) -> float:

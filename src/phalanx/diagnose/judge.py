@@ -13,7 +13,7 @@ from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.silence import find_silent_hang
-from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.stage import is_building, stage_of
 from phalanx.diagnose.template import fill, name_ranks
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
@@ -32,6 +32,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         claim.stage = claim.stage or _stage(claim, history)
         if claim.rule is not None:
             claim.symptom = claim.rule.symptom_at(claim.stage)
+        if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
+            claim.symptom = "build.install-failure"
     assign_blame(claims, history)
     if not any(claim.fatal for claim in claims):
         claims += find_silent_hang(history)
@@ -80,14 +82,15 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
     if claim.rule is None:
         proof = 0.0 if claim.from_prose else 1.5
     elif claim.from_prose:
-        proof = 1.5 if is_general else 2.5
+        proof = 1.5 if is_general else 3.0 if claim.depth is Claims.CAUSE else 2.5
     elif is_general:
         proof = 1.5
     else:
         proof = 2.0 + claim.confidence.weight
     if claim.depth is Claims.VICTIM:
         proof -= 1.5
-    return proof + min(complaints.points(claim.symptom), _MOST_POINTS) + claim.priority / 100
+    said = complaints.own_points(claim.symptom) if claim.rule is None else complaints.points(claim.symptom)
+    return proof + min(said, _MOST_POINTS) + claim.priority / 100
 
 
 def _is_vague_in_report(claim: Claim, history: History) -> bool:
