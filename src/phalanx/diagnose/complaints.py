@@ -89,19 +89,13 @@ class Complaints:
         self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
         self._framework = history.world.framework
 
-    def points(self, symptom: str) -> float:
+    def points(self, symptom: str, *, with_alike: bool) -> float:
         """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""
-        alike = next((family for family in FAMILIES if symptom in family), frozenset((symptom,)))
-        said = [
-            complaint.points.get(one, 0.0) * (1.0 if one == symptom else _ALIKE)
-            for complaint in self.all
-            for one in alike
-        ]
-        return max(said, default=0.0) + prior(symptom, self._framework)
-
-    def own_points(self, symptom: str) -> float:
-        """What the words speak for this very symptom."""
-        return max((self._points(complaint, symptom) for complaint in self.all), default=0.0)
+        said = [self._points(complaint, symptom) for complaint in self.all]
+        if with_alike:
+            alike = {one for family in FAMILIES if symptom in family for one in family}
+            said += [_ALIKE * self._points(complaint, one) for complaint in self.all for one in alike]
+        return max(said, default=0.0)
 
     def _points(self, complaint: Complaint, symptom: str) -> float:
         return complaint.points.get(symptom, 0.0) + prior(symptom, self._framework)

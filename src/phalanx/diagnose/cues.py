@@ -61,13 +61,13 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.memory-issue", 3, r"memory leak\w*|leak\w* memory|\bshm\b|shm-size|shared memory|double free|memory corrupt\w*|(?:memory|ram) (?:\w+ ){0,3}(?:grow|increas|keeps)\w*|bus error"),
     ("fail.path-error", 2, r"no such file|file ?not ?found|permission denied|(?:file|path|directory|folder) (?:does not|doesn.?t|not) (?:exist|found)|can(?:not|.?t) (?:find|open|read) (?:the )?(?:file|path|directory|script)"),
     ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
-    ("fail.not-implemented", 1.5, r"not (?:yet )?supported|unsupported|does(?:n.?t| not) support"),
+    ("fail.not-implemented", 1.5, r"(?<!operation )not (?:yet )?supported|unsupported|does(?:n.?t| not) support"),
     ("perf.unexpected-parallelization-or-device", 3, r"only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0)"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W+(?:\w+\W+){0,3}?process(?:es)?\W+(?:\w+\W+){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|same gpu|gpu[ :#]?0\b"),
     ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|\bfaster\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|overhead"),
-    ("perf.low-efficiency", 2, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
+    ("perf.low-efficiency", 1.5, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
     ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|numbers?|learning rate)|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+"),
-    ("perf.non-convergence", 3, r"(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|ideal accuracy|(?:my|the) (?:metric|score)s?\b|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
+    ("perf.non-convergence", 3, r"(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|ideal accuracy|(?:my|the) (?:metric|score)s?\b|\bf1\b|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
 )  # fmt: skip
 CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, points, text in _TABLE)
 
@@ -90,13 +90,8 @@ STAGES: tuple[tuple[Stage, float, re.Pattern[str]], ...] = (
 HANG_AT = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout", Stage.TRAIN: "perf.hang"}
 HANG_POINTS = 4.0
 
-# Symptoms that the same words may mean: what is said for one of them speaks for the others, too, if less.
+# Symptoms that the same words may mean: what is said for one of them speaks for a known cause of another, too, if less.
 FAMILIES: tuple[frozenset[str], ...] = (
     frozenset(HANG_AT.values()),
-    frozenset(("build.install-failure", "build.import-error")),
-    frozenset(("comm.setup-failure", "prep.communication-error", "fail.communication-error")),
-    frozenset(("prep.device-error", "fail.device-error")),
-    frozenset(("prep.data-loading-failure", "prep.iteration-failure", "prep.other")),
-    frozenset(("fail.out-of-memory", "fail.memory-issue")),
     frozenset(("perf.non-convergence", "perf.unexpected-intermediate-result")),
 )

@@ -89,7 +89,8 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
         proof = 2.0 + claim.confidence.weight
     if claim.depth is Claims.VICTIM:
         proof -= 1.5
-    said = complaints.own_points(claim.symptom) if claim.rule is None else complaints.points(claim.symptom)
+    knows_why = claim.rule is not None and claim.depth is Claims.CAUSE
+    said = complaints.points(claim.symptom, with_alike=knows_why)
     return proof + min(said, _MOST_POINTS) + claim.priority / 100
 
 
