@@ -35,6 +35,16 @@ _BY_STAGE = {
     Stage.TRAIN: "fail.other",
     None: "fail.other",
 }
+# Of an exception without telling words: what such exceptions mostly are in training.
+_BY_TYPE = {
+    "AssertionError": "fail.graph-execution-error",
+    "ValueError": "fail.graph-execution-error",
+    "TypeError": "fail.graph-execution-error",
+    "InvalidArgumentError": "fail.graph-execution-error",
+    "InternalError": "fail.graph-execution-error",
+    "FailedPreconditionError": "fail.graph-execution-error",
+    "IndexError": "fail.tensor-mismatch",
+}
 _DATA_FRAMES = re.compile(r"utils/data/|dataset|dataloader|tf/data|\bdata/", re.I)
 
 
@@ -42,11 +52,16 @@ def likeliest_symptom(event: Event, stage: Stage | None) -> str:
     """The symptom that an exception no rule knows most likely is."""
     if event.source == "build":
         return "build.install-failure"
+    if stage is Stage.BUILD:
+        return "build.import-error"
     for pattern, by_stage in _WORDS:
         if pattern.search(event.text):
             return by_stage.get(stage, by_stage[None])
     if any(_DATA_FRAMES.search(frame.file) for frame in event.frames):
         return "prep.data-loading-failure"
+    if stage in (None, Stage.TRAIN):
+        kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+        return _BY_TYPE.get(kind, _BY_STAGE[stage])
     return _BY_STAGE[stage]
 
 

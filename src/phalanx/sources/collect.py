@@ -15,7 +15,7 @@ from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
-from phalanx.sources.people import words_of_person
+from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
@@ -215,7 +215,9 @@ class _FileReader:
         lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
         self._dialect = sniff(lines, self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
-            self._survey.prose = words_of_person(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"), name)
+            text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
+            self._survey.prose = words_of_person(text, name)
+            self._survey.messages = messages_in(text) if self._survey.is_report else ()
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._is_log = True
         return True

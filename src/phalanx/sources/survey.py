@@ -64,6 +64,7 @@ class FileSurvey:
     hosts: dict[int, str] = field(default_factory=dict)
     world_sizes: list[int] = field(default_factory=list)
     prose: str | None = None
+    messages: tuple[str, ...] = ()  # of a report: lines in which programs speak of trouble
 
     @property
     def is_report(self) -> bool:
