@@ -53,11 +53,13 @@ def collect(
     processes: Annotated[
         int | None, typer.Option(help="For --dump: how many processes; all cores if not given.")
     ] = None,
+    on: Annotated[str, typer.Option(help="For --dump: `local`, or `ray` for several machines.")] = "local",
     listing: Annotated[bool, typer.Option("--list", help="Show the presets and stop.")] = False,
 ) -> None:
     """Collect issues, discussions and questions; interrupted or repeated, it goes on where it was."""
     from phalanx.study.collect.presets import load_presets, pick
-    from phalanx.study.collect.run import Collected, Options, collect_all
+    from phalanx.study.collect.run import Collected, Options, collect_all, collect_dump
+    from phalanx.study.dump.engines import pick_engine
 
     def tell(text: str) -> None:
         typer.echo(text, err=True)
@@ -72,7 +74,11 @@ def collect(
             typer.echo("phalanx: name a preset (--list shows them) or a repository (--repo OWNER/NAME)", err=True)
             raise typer.Exit(2)
         options = Options(since, replies, github_api, stackexchange_api, max_wait)
-        result: Collected = collect_all(chosen, into, options, tell)
+        result: Collected
+        if dump is not None:
+            result = collect_dump(chosen, into, dump, pick_engine(on, processes), tell)
+        else:
+            result = collect_all(chosen, into, options, tell)
     counts = result.counts
     typer.echo(
         f"{counts.new} new, {counts.updated} changed, {counts.unchanged} known already, {counts.left_out} not asked for, {counts.bad} that could not be used"

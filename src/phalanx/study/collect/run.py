@@ -12,6 +12,7 @@ from phalanx.study.collect.duplicates import find_duplicates
 from phalanx.study.collect.presets import Preset
 from phalanx.study.collect.store import Counts, Store
 from phalanx.study.collect.web import Web
+from phalanx.study.dump.read import Engine, read_dump
 from phalanx.study.errors import StudyError
 
 
@@ -36,6 +37,7 @@ class Collected:
     across_sources: int
     parts: int
     problems: tuple[tuple[str, str, str, int], ...]
+    rows: int = 0  # of a dump
 
 
 def collect_all(
@@ -62,13 +64,28 @@ def collect_all(
     return collected
 
 
-def finish(store: Store) -> Collected:
+def collect_dump(
+    presets: list[Preset],
+    folder: Path,
+    dump: Path,
+    engine: Engine,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Collected:
+    """Read a dump for every preset that names a site."""
+    with Store(folder) as store:
+        rows = 0
+        for preset in presets:
+            rows += read_dump(store, preset, dump, engine, tell).rows
+        return finish(store, rows)
+
+
+def finish(store: Store, rows: int = 0) -> Collected:
     """Mark duplicates, write Parquet, count."""
     duplicates = find_duplicates(store.posts())
     store.mark_duplicates(duplicates)
     parts = store.export()
     across = sum(key.partition(":")[0] != kept.partition(":")[0] for key, kept in duplicates.items())
-    return Collected(store.counts, len(store), len(duplicates), across, len(parts), tuple(store.problems()))
+    return Collected(store.counts, len(store), len(duplicates), across, len(parts), tuple(store.problems()), rows)
 
 
 def _collect_preset(
