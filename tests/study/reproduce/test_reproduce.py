@@ -9,6 +9,7 @@ from typing import Any
 import polars
 import pytest
 
+from phalanx.study.classify.train import RATERS
 from phalanx.study.errors import StudyError
 from phalanx.study.figures import SHIPPED_FILE
 from phalanx.study.reproduce import Study, read_study, reproduce
@@ -69,6 +70,12 @@ def test_the_raters_agreement_by_round(read: Study, question: str, reading: str,
         assert one.agreement.low < one.agreement.kappa <= one.agreement.high <= 1
     together = found[-1].agreement
     assert together.high - together.low < min(one.agreement.high - one.agreement.low for one in found[:-1])
+
+
+def test_the_raters_kappa_that_the_text_model_is_held_against(read: Study) -> None:
+    names = {"type": "type", "symptom": "symptom", "fix pattern": "fix"}
+    together = {names[one.question]: round(one.agreement.kappa, 2) for one in read.agreements if one.round is None and one.reading == "folded"}
+    assert together == RATERS
 
 
 def test_every_cross_table_adds_up_to_the_faults(read: Study) -> None:
