@@ -205,7 +205,7 @@ class _FileReader:
             for event in record:
                 self._try_on_words(event)
             self._survey.size = len(piece.data)
-            state_manifest(self._survey, piece.data)
+            state_manifest(self._survey, bytes(piece.data))
             self._found.files.append(self._survey)
             return False
         if looks_binary(bytes(piece.data[:8192])):
