@@ -18,7 +18,7 @@ from phalanx.sources.database import Data, Occurrence, compiled, scan
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
-LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
+LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit; less than an edge, by which pieces overlap
 _AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
 
@@ -169,7 +169,7 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
 
     All but the last are one and the same buffer, filled anew.
     """
-    buffer = bytearray(size + LOOK_AHEAD)
+    buffer = bytearray(size + EDGE)
     carried, first_line, is_first = 0, 1, True
     while True:
         if len(buffer) - carried < size // 2:  # a long line is carried along
@@ -181,7 +181,7 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
             if damage is not None:
                 raise damage
             return
-        limit = max(filled - LOOK_AHEAD, 0)
+        limit = max(filled - EDGE, 0)  # so that the last piece holds the whole tail
         cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
