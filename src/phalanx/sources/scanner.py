@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
@@ -21,6 +21,9 @@ PIECE = 1 << 20  # stays in the processor's cache while it is searched and its l
 LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit; less than an edge, by which pieces overlap
 _AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
+
+
+LiteralsBy = Callable[[Callable[[str], bool]], frozenset[str]]
 
 
 @dataclass(slots=True)
@@ -72,15 +75,15 @@ class Hit:
 class Needle:
     """Something to look for: a literal, or an expression where no literal of it is rare enough.
 
-    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals` are those
-    of an expression: one of them stands in every match, if any are given.
+    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals_by` tells, for
+    an expression, strings of which one stands in every match, preferably none of them common in the eyes of who asks.
     """
 
     text: str
     is_expression: bool = False
     ignores_case: bool = False
     once: bool = False
-    literals: frozenset[str] = frozenset()
+    literals_by: LiteralsBy | None = field(default=None, compare=False)
 
 
 class NeedleSet:
