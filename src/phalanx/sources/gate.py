@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import hyperscan
 
-from phalanx.sources.database import Data, Occurrence, compiled, scan
+from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.scanner import Needle, NeedleSet, compile_needles
 from phalanx.sources.text import LONGEST_LINE
 
@@ -138,9 +138,8 @@ class GatedNeedles:
 def _compile_keys(exact: set[bytes], folded: set[bytes]) -> hyperscan.Database:
     """A database of keys. They are bytes, not text: a key may begin in the middle of a character."""
     keys = [_SHORT, *sorted(exact), *sorted(folded)]
-    expressions = ["".join(f"\\x{byte:02x}" for byte in key).encode() for key in keys]
     flags = [0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded)
-    return compiled(expressions, range(len(keys)), flags)
+    return compiled([spelt_out(key) for key in keys], range(len(keys)), flags)
 
 
 def _in_lines(

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 import hyperscan
 
-from phalanx.sources.database import Data, Occurrence, compiled, scan
+from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
@@ -145,7 +145,7 @@ def _expression(needle: Needle) -> bytes:
     """
     if needle.is_expression:
         return _BOUNDED.sub(r"\1*", _ANCHORS.sub("", needle.text)).encode()
-    return "".join(f"\\x{byte:02x}" for byte in needle.text.encode()).encode()
+    return spelt_out(needle.text.encode())
 
 
 def _flags(needle: Needle) -> int:
