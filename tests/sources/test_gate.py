@@ -105,7 +105,7 @@ def test_literals_that_are_not_ascii() -> None:
 
 def test_expressions_are_found_only_where_asked_for() -> None:
     expression = r"worker \d+ of \d+ vanished"
-    needles = NeedleSet([Needle(expression, True, literals=frozenset({" vanished"}))])
+    needles = NeedleSet([Needle(expression, True, literals_by=lambda common: frozenset({" vanished"}))])
     made = GatedNeedles(needles)
     made._learn(b"quiet\n" * 100)
     line = b"worker 3 of 4 vanished\n"

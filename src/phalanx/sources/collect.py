@@ -19,7 +19,7 @@ from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, LiteralsBy, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, state_manifest, survey_sample
@@ -58,6 +58,7 @@ class Pattern:
     ignores_case: bool = False
     is_common: bool = False  # its literals stand in healthy lines too: look for the whole expression
     once: bool = False  # that it is there is all that matters, not how often or where
+    literals_by: LiteralsBy | None = None  # its literals, chosen by what is common in the logs at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
     text = pattern.expression.pattern
     if pattern.is_common and text not in refused:
-        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals)]
+        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals_by)]
     return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
 
 

@@ -55,6 +55,11 @@ def _engine() -> tuple[str | bytes, ...]:
     return version("hyperscan"), platform.machine(), features
 
 
+def spelt_out(literal: bytes) -> bytes:
+    """An expression for exactly these bytes."""
+    return ("\\x" + literal.hex("|").replace("|", "\\x")).encode()
+
+
 def scan(
     database: hyperscan.Database | None, data: Data, found: list[Occurrence], stretch: tuple[int, int] | None = None
 ) -> None:

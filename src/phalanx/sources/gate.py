@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import hyperscan
 
-from phalanx.sources.database import Data, Occurrence, compiled, scan
+from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.scanner import Needle, NeedleSet, compile_needles
 from phalanx.sources.text import LONGEST_LINE
 
@@ -119,7 +119,11 @@ class GatedNeedles:
         wanted: tuple[set[bytes], set[bytes]] = (set(), set())  # as they are, and in any case of letters
         common: dict[int, Needle] = {}
         for number, needle in enumerate(self._all.needles):
-            texts = needle.literals if needle.is_expression else {needle.text}
+            texts = {needle.text}
+            if needle.is_expression:
+                texts = set(
+                    needle.literals_by(lambda text: text.lower().encode() in lowered) if needle.literals_by else ()
+                )
             literals = {text.encode().lower() if needle.ignores_case else text.encode() for text in texts}
             sampled = lowered if needle.ignores_case else sample
             if needle.is_expression and (not literals or any(literal in sampled for literal in literals)):
@@ -134,9 +138,8 @@ class GatedNeedles:
 def _compile_keys(exact: set[bytes], folded: set[bytes]) -> hyperscan.Database:
     """A database of keys. They are bytes, not text: a key may begin in the middle of a character."""
     keys = [_SHORT, *sorted(exact), *sorted(folded)]
-    expressions = ["".join(f"\\x{byte:02x}" for byte in key).encode() for key in keys]
     flags = [0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded)
-    return compiled(expressions, range(len(keys)), flags)
+    return compiled([spelt_out(key) for key in keys], range(len(keys)), flags)
 
 
 def _in_lines(

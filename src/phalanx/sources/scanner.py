@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
 import hyperscan
 
-from phalanx.sources.database import Data, Occurrence, compiled, scan
+from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
-LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
+LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit; less than an edge, by which pieces overlap
 _AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
+
+
+LiteralsBy = Callable[[Callable[[str], bool]], frozenset[str]]
 
 
 @dataclass(slots=True)
@@ -72,15 +75,15 @@ class Hit:
 class Needle:
     """Something to look for: a literal, or an expression where no literal of it is rare enough.
 
-    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals` are those
-    of an expression: one of them stands in every match, if any are given.
+    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals_by` tells, for
+    an expression, strings of which one stands in every match, preferably none of them common in the eyes of who asks.
     """
 
     text: str
     is_expression: bool = False
     ignores_case: bool = False
     once: bool = False
-    literals: frozenset[str] = frozenset()
+    literals_by: LiteralsBy | None = field(default=None, compare=False)
 
 
 class NeedleSet:
@@ -142,7 +145,7 @@ def _expression(needle: Needle) -> bytes:
     """
     if needle.is_expression:
         return _BOUNDED.sub(r"\1*", _ANCHORS.sub("", needle.text)).encode()
-    return "".join(f"\\x{byte:02x}" for byte in needle.text.encode()).encode()
+    return spelt_out(needle.text.encode())
 
 
 def _flags(needle: Needle) -> int:
@@ -169,7 +172,7 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
 
     All but the last are one and the same buffer, filled anew.
     """
-    buffer = bytearray(size + LOOK_AHEAD)
+    buffer = bytearray(size + EDGE)
     carried, first_line, is_first = 0, 1, True
     while True:
         if len(buffer) - carried < size // 2:  # a long line is carried along
@@ -181,7 +184,7 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
             if damage is not None:
                 raise damage
             return
-        limit = max(filled - LOOK_AHEAD, 0)
+        limit = max(filled - EDGE, 0)  # so that the last piece holds the whole tail
         cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit

@@ -68,7 +68,8 @@ class Window:
         """The lines just before, nearest first, of whichever speaker."""
         data, stop, count = self.piece.data, self.hit.start - 1, 0
         while stop > 0 and count < most:
-            start = data.rfind(b"\n", max(0, stop - LONGEST_LINE), stop) + 1
+            floor = max(0, stop - LONGEST_LINE)  # of an endless line, only so much
+            start = max(data.rfind(b"\n", floor, stop) + 1, floor)
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
@@ -78,7 +79,8 @@ class Window:
         for _ in range(most):
             if start <= 0:
                 break
-            start = data.rfind(b"\n", max(0, start - 1 - LONGEST_LINE), start - 1) + 1
+            floor = max(0, start - 1 - LONGEST_LINE)
+            start = max(data.rfind(b"\n", floor, start - 1) + 1, floor)
         return data[start : self.hit.start].decode("latin-1")
 
     def context(self, line: int) -> Callable[[], tuple[tuple[int, str], ...]]:
