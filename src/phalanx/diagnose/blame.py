@@ -40,7 +40,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
-        return _gone(printers, history) if claim.is_communication else frozenset()
+        return _by_traces(history) or _gone(printers, history) if claim.is_communication else frozenset()
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:
@@ -91,6 +91,13 @@ def _named(claim: Claim) -> frozenset[int]:
             found.update(range(int(first), int(last or first) + 1) if int(last or first) - int(first) < 10_000 else ())
         found.update(proof.event.data.get("missing", ()))
     return frozenset(found)
+
+
+def _by_traces(history: History) -> frozenset[int]:
+    """Whom the collective traces accuse: they know what each rank called, where a log only says that ranks did not meet."""
+    return frozenset(
+        rank for event in history.seen.events if event.source == "trace" for rank in event.data.get("missing", ())
+    )
 
 
 def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:

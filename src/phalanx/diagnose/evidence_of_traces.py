@@ -14,7 +14,6 @@ from phalanx.sources import Collector, FileSurvey, Match, Observations
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+) in (?P<function>.*)")
 _FRAMEWORKS = {"flight recorder": "torch", "kineto": "torch", "horovod": "horovod"}
 _MOST_LIKEWISE = 32
-_NOT_STALLS = (Break.MISMATCH, Break.STRAGGLER)
 
 
 def take_in(jobs: Sequence[Traces], seen: Observations, collector: Collector) -> None:
@@ -61,7 +60,7 @@ def _add(one: Observation, job: Traces, seen: Observations, collector: Collector
 
 
 def _event(one: Observation, rank: int | None, files: dict[int, str], text: str) -> Event:
-    kind = EventKind.TRACE if one.kind in _NOT_STALLS else EventKind.STALL
+    kind = EventKind.TRACE if one.kind is Break.STRAGGLER else EventKind.STALL
     place = _PLACE.fullmatch(one.place or "")
     frames = (Frame(place["file"], int(place["line"]), place["function"]),) if place else ()
     file = files.get(rank if rank is not None else -1, next(iter(files.values())))

@@ -19,17 +19,15 @@ import torch.distributed as dist
 
 FAULT, CULPRIT, FOLDER = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-STANDING = FOLDER / "standing"  # what a rank leaves when it comes to the faulty step
+STANDING = FOLDER.with_suffix(".standing")  # where each rank leaves a file when it comes to the faulty step
 BROKEN = RANK == CULPRIT
 
 
 def watch() -> None:
     """Dump when every rank has come to the faulty step and had time to get stuck in it; leave together."""
-    expected = WORLD - (FAULT == "dead")
+    expected = WORLD - (FAULT == "dead")  # who is dead writes nothing
     wait_for(lambda: len(list(STANDING.iterdir())) == WORLD)
     time.sleep(3)
-    if FAULT == "dead" and BROKEN:
-        os._exit(1)
     data = torch._C._distributed_c10d._dump_fr_trace()
     part = FOLDER / f"part{RANK}"
     part.write_bytes(data)
@@ -57,6 +55,8 @@ def step(tensor: torch.Tensor) -> None:
 def faulty_step(tensor: torch.Tensor, pair: dist.ProcessGroup) -> None:
     if FAULT == "missing" and BROKEN:
         time.sleep(300)
+    elif FAULT == "dead" and BROKEN:
+        os._exit(1)
     elif FAULT == "skipped" and BROKEN:
         pass
     elif FAULT == "order" and BROKEN:

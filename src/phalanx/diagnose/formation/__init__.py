@@ -6,6 +6,7 @@ from phalanx.diagnose.formation.mismatch import find_mismatches
 from phalanx.diagnose.formation.observation import Break, Observation
 from phalanx.diagnose.formation.stalls import find_stalls
 from phalanx.diagnose.formation.standing import standing_of
+from phalanx.diagnose.formation.stragglers import find_stragglers
 from phalanx.model.trace import Traces
 
 __all__ = ["Break", "Observation", "observe"]
@@ -15,5 +16,6 @@ def observe(traces: Traces) -> list[Observation]:
     """What is wrong, the deepest first. Neither the order of the files nor the ranks' clocks have a part in it."""
     standing = standing_of(traces)
     mismatches = find_mismatches(traces, standing)
-    stalls = find_stalls(standing, explained=bool(mismatches))
-    return [*mismatches, *stalls]
+    if any(not one.is_past for one in mismatches):
+        return mismatches  # who is missing, dead or behind after calls that did not fit is their victim
+    return find_stalls(standing) or mismatches or find_stragglers(traces, standing)

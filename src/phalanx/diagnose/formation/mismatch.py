@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -42,6 +43,7 @@ _SAME = {
     "_reduce_oop": "reduce",
     "all_reduce_barrier": "barrier",
 }
+_RECENT = 16  # calls that ranks may go on after a mismatch before it stops them
 _MOST_CANDIDATES = 200_000
 _BEFORE, _SHARED = 12, 3  # numbers looked at before a mismatch, and how many of them two groups must share to be alike
 _WORDS = {"op": "operation", "dtype": "type", "shape": "size", "root": "root"}
@@ -58,8 +60,10 @@ def find_mismatches(traces: Traces, standing: Standing) -> list[Observation]:
     by_ranks: dict[tuple[object, ...], list[tuple[int, Observation]]] = defaultdict(list)
     for group, seq in first.items():
         here = rows.filter((pl.col("group") == group) & (pl.col("seq") == seq))
+        recent = explains_a_stall(standing, group, seq)
         made = _judge(standing, group, seq, here, partial(siblings_say, traces, standing, group, seq))
         if made is not None:
+            made = replace(made, is_past=not recent)
             by_ranks[(made.ranks, made.waiting if not made.ranks else ())].append(
                 (len(standing.members.get(group, ())), made)
             )
@@ -155,6 +159,12 @@ def siblings_say(traces: Traces, standing: Standing, group: int, seq: int) -> Co
     return votes
 
 
+def explains_a_stall(standing: Standing, group: int, seq: int) -> bool:
+    """Whether a mismatch stands near the end: one that all members went past long ago did not stop them."""
+    members = [rank for rank in standing.members.get(group, ()) if rank in standing.present]
+    return seq + _RECENT >= min((standing.position(group, rank).done for rank in members), default=0)
+
+
 def _judge(
     standing: Standing, group: int, seq: int, rows: pl.DataFrame, ask_siblings: Callable[[], Counter[str]]
 ) -> Observation | None:
@@ -170,14 +180,14 @@ def _judge(
     kind = _kind(common, rest[0][0])
     where = f"#{seq} of group {standing.labels.get(group, '?')}"
     jury = ""
-    if len(most) <= len(others) or len(most) * 2 <= len(standing.members.get(group, ())):
+    if len(most) <= len(others):
         backed = _backed(ordered, ask_siblings()) if len(rest) == 1 else None
         if backed is not None:
             common, most = backed
             rest = [side for side in ordered if side[0] != common]
             others = sorted({rank for _, ranks in rest for rank in ranks})
             jury = ", as groups of the same kind did"
-    if not jury and (len(most) <= len(others) or len(most) * 2 <= len(standing.members.get(group, ()))):
+    if not jury and len(most) <= len(others):
         parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in ordered[:4]]
         text = f"a tie over the {_WORDS[kind]} of {where}: {', '.join(parts)}"
         return Observation(

@@ -34,6 +34,7 @@ class Observation:
     waiting: tuple[int, ...] = ()
     place: str | None = None  # where the accused called, else where the waiting ones did
     shown_by: int | None = None  # a rank in whose trace it shows
+    is_past: bool = False  # the ranks went on long after it
 
 
 def sentence(words: str) -> str:

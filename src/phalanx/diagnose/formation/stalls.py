@@ -11,13 +11,13 @@ from phalanx.diagnose.formation.waits import Op, Waits, graph_of, waits_of
 from phalanx.model.trace import CallState
 
 
-def find_stalls(standing: Standing, explained: bool = False) -> list[Observation]:
-    """What stands still and who began it. `explained`: ranks differ in what they called, which accounts for knots of waits."""
+def find_stalls(standing: Standing) -> list[Observation]:
+    """What stands still and who began it."""
     waits = waits_of(standing)
     if not waits.waiting:
         return []
     found = [*_stalled_devices(standing, waits), *_without_trace(standing, waits), *_idle(standing, waits)]
-    if not found and not explained:
+    if not found:
         found = _stalled_network(standing, waits) or _knots(standing, waits)
     return found
 
