@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 
 import polars as pl
 
@@ -24,6 +25,7 @@ _INPUT = frozenset(
     {
         "all_reduce",
         "broadcast",
+        "_broadcast_oop",
         "reduce",
         "_reduce_oop",
         "gather",
@@ -104,6 +106,11 @@ def _truly(rows: pl.DataFrame) -> pl.DataFrame:
         nulls_equal=True,
     ).with_columns(
         signature=pl.concat_str("signature", pl.lit(" from root "), pl.col("root").cast(pl.String).fill_null("?"))
+    )
+    # A coalesced call is several entries under one number: what a rank called there is all of them, in its order.
+    whole = marked.sort("order").group_by("group", "seq", "rank").agg(pl.col("signature").str.join("; "))
+    marked = (
+        marked.drop("signature").unique(["group", "seq", "rank"], keep="first").join(whole, on=["group", "seq", "rank"])
     )
     several = marked.group_by("group", "seq").agg(pl.col("signature").n_unique()).filter(pl.col("signature") > 1)
     return marked.join(several.select("group", "seq"), on=["group", "seq"], how="semi")
@@ -207,9 +214,11 @@ def _backed(sides: list[tuple[str, list[int]]], votes: Counter[str]) -> tuple[st
 
 
 def _kind(one: str, other: str) -> str:
-    for kind, left, right in zip(("op", "dtype", "shape"), one.split("|"), other.split("|"), strict=False):
-        if left.split(" from root ")[0] != right.split(" from root ")[0]:
-            return kind
+    """In what two calls, or two coalesced ones, first differ."""
+    for left, right in zip_longest(one.split("; "), other.split("; "), fillvalue=""):
+        for kind, first, second in zip(("op", "dtype", "shape"), left.split("|"), right.split("|"), strict=False):
+            if first.split(" from root ")[0] != second.split(" from root ")[0]:
+                return kind
     return "root"
 
 

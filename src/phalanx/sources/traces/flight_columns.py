@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from marshal import dumps
 from typing import Any
 
 from phalanx.model.event import Frame
@@ -11,6 +12,7 @@ from phalanx.model.trace import CallState
 from phalanx.sources.traces.protocol import Group
 
 _OP = re.compile(r"(?:(?P<library>\w+):)?(?P<op>\w+)(?: (?P<one>\d+)(?P<arrow>->|<-)(?P<other>\d+))?")
+_PAIRS = frozenset({"send", "recv"})
 _STATES = {"completed": CallState.COMPLETED, "started": CallState.STARTED, "scheduled": CallState.SCHEDULED}
 # Libraries whose calls carry no events: their entries never leave `scheduled`, but are retired when they are over.
 _WITHOUT_EVENTS = frozenset({"gloo", "mpi", "ucc"})
@@ -46,145 +48,162 @@ class Columns:
         known = self._config.get(name)
         return self.position_of(known if known is not None else Group(name, description))
 
-    def positions(self, entries: Sequence[dict[str, Any]]) -> list[int]:
+    def positions(self, raws: Sequence[object], numbers: Sequence[object]) -> list[int]:
         """The group of each entry; each spelling is looked at once."""
         found = []
-        for entry in entries:
-            raw = entry.get("process_group")
+        for raw, number in zip(raws, numbers, strict=True):
             if type(raw) is list:
                 raw = tuple(raw)
             if type(raw) is tuple and (len(raw) != 2 or type(raw[0]) is not str or type(raw[1]) is not str):
-                raw = "?"
+                raw = "?"  # a hostile one, nested so that looking it up would not end
             elif type(raw) is not tuple and type(raw) is not str:
-                raw = number if type(number := entry.get("pg_id")) is int else "?"
+                raw = number if type(number) is int else "?"
             position = self._named.get(raw)
             if position is None:
                 position = self._named[raw] = self.position_named(raw)
-                if type(number := entry.get("pg_id")) is int:
+                if type(number) is int:
                     self.group_of_number[number] = position
             found.append(position)
         return found
 
 
 def columns_of(entries: Sequence[dict[str, Any]], config: dict[str, Group]) -> Columns:
-    """All columns of a dump's entries."""
+    """All columns of a dump's entries. Column by column: a list's loop costs less than a call for every entry."""
     made = Columns(config)
-    groups = made.positions(entries)
-    calls = [_parsed(entry.get("profiling_name")) for entry in entries]
-    p2p = [
-        flag if type(flag := entry.get("is_p2p")) is bool else call[1] in ("send", "recv")
-        for entry, call in zip(entries, calls, strict=True)
-    ]
+
+    def each(key: str) -> list[Any]:
+        return [entry.get(key) for entry in entries]
+
+    groups = made.positions(each("process_group"), each("pg_id"))
+    calls = [_CALLS.get(name) or _parsed(name) for name in map(_text, each("profiling_name"))]
+    ops = [call[1] for call in calls]
+    p2p = [op in _PAIRS if flag is None else flag is True for flag, op in zip(each("is_p2p"), ops, strict=True)]
+    shapes, dtypes = _signatures(each("input_sizes"), each("output_sizes"), each("input_dtypes"), each("output_dtypes"))
+    made.counts_operations = any(call[0] in _WITHOUT_EVENTS for call in calls)
     made.lists = {
-        "order": _orders(entries),
+        "order": _orders(each("record_id")),
         "group": groups,
-        "seq": [_seq(entry, one) for entry, one in zip(entries, p2p, strict=True)],
+        "seq": _numbers(each("collective_seq_id"), each("p2p_seq_id"), each("seq_id"), p2p),
         "p2p": p2p,
-        "op": [call[1] for call in calls],
-        "peer": [_peer(made.groups[group], call[2]) for group, call in zip(groups, calls, strict=True)],
-        "shape": _sizes(entries),
-        "dtype": _dtypes(entries),
-        "state": [_state(entry, call[0]) for entry, call in zip(entries, calls, strict=True)],
-        "created_ns": [_time(entry.get("time_created_ns")) for entry in entries],
-        "started_ns": [_time(entry.get("time_discovered_started_ns")) for entry in entries],
-        "completed_ns": [_time(entry.get("time_discovered_completed_ns")) for entry in entries],
-        "place": _places(entries),
+        "op": ops,
+        "peer": [
+            None if call[2] is None else _peer(made.groups[group], call[2])
+            for group, call in zip(groups, calls, strict=True)
+        ],
+        "shape": shapes,
+        "dtype": dtypes,
+        "state": _states(each("state"), each("retired"), calls, made.counts_operations),
+        "created_ns": _times(each("time_created_ns")),
+        "started_ns": _times(each("time_discovered_started_ns")),
+        "completed_ns": _times(each("time_discovered_completed_ns")),
+        "place": _places(each("frames")),
     }
     made.dropped = _dropped(made.lists["order"])
-    made.counts_operations = any(call[0] in _WITHOUT_EVENTS for call in calls)
-    made.world_size = _gathered(made.lists, calls, made.groups)
+    made.world_size = _gathered(made.lists, calls, made.groups) if made.counts_operations else None
     return made
+
+
+def _text(raw: object) -> str:
+    return raw if type(raw) is str else ""
 
 
 _Call = tuple[str, str, int | None]
 _CALLS: dict[str, _Call] = {}
 
 
-def _parsed(name: object) -> _Call:
+def _parsed(name: str) -> _Call:
     """Library, operation and the other side's rank within the group: `nccl:send 0->3`."""
-    if not isinstance(name, str):
-        return "", "unknown", None
-    if (known := _CALLS.get(name)) is not None:
-        return known
     match = _OP.match(name[:120])
     if match is None:
-        return "", name[:60], None
-    other = int(match["other"]) if match["other"] else None
-    made = (match["library"] or "", match["op"], other)
+        return "", name[:60] or "unknown", None
+    made = (match["library"] or "", match["op"], int(match["other"]) if match["other"] else None)
     if len(_CALLS) < 1 << 17:
         _CALLS[name] = made
     return made
 
 
-def _peer(group: Group, local: int | None) -> int | None:
-    if local is None:
-        return None
+def _peer(group: Group, local: int) -> int | None:
     if group.members is None:
         return local if group.description == "default_pg" else None
     return group.members[local] if local < len(group.members) else None
 
 
-def _orders(entries: Sequence[dict[str, Any]]) -> list[int]:
-    found = [entry.get("record_id") for entry in entries]
-    return found if all(type(one) is int for one in found) else list(range(len(found)))  # type: ignore[return-value]
+def _orders(found: list[Any]) -> list[int]:
+    return found if set(map(type, found)) <= {int} else list(range(len(found)))
 
 
-def _seq(entry: dict[str, Any], p2p: bool) -> int | None:
-    raw = entry.get("p2p_seq_id" if p2p else "collective_seq_id", entry.get("seq_id"))
+def _numbers(collective: list[Any], pairwise: list[Any], old: list[Any], p2p: list[bool]) -> list[int | None]:
+    """Collectives and point-to-point calls are counted apart; old dumps had one count for both."""
+    if old and old[0] is not None and collective[0] is None:
+        collective = pairwise = old
+    found = [second if flag else first for first, second, flag in zip(collective, pairwise, p2p, strict=True)]
+    return found if set(map(type, found)) <= {int} else [_number(one) for one in found]
+
+
+def _number(raw: object) -> int | None:
+    if type(raw) is str and raw.isdigit() and len(raw) < 19:
+        return int(raw)
     return raw if type(raw) is int else None
 
 
-def _time(raw: object) -> int | None:
-    return raw if type(raw) is int and 0 < raw < 1 << 62 else None
+def _times(found: list[Any]) -> list[int | None]:
+    """JSON has 0 for never."""
+    kinds = set(map(type, found))
+    if kinds <= {type(None)}:
+        return found
+    return [one if type(one) is int and 0 < one < 1 << 62 else None for one in found]
 
 
-def _state(entry: dict[str, Any], library: str) -> int:
-    if library in _WITHOUT_EVENTS and entry.get("retired") is True:
-        return CallState.COMPLETED
-    state = entry.get("state")
-    return _STATES.get(state, CallState.SCHEDULED) if isinstance(state, str) else CallState.SCHEDULED
+def _states(states: list[Any], retired: list[Any], calls: list[_Call], without_events: bool) -> list[int]:
+    names = [_STATES.get(state, CallState.SCHEDULED) for state in map(_text, states)]
+    if not without_events:
+        return [int(name) for name in names]
+    return [
+        int(CallState.COMPLETED if over is True and call[0] in _WITHOUT_EVENTS else name)
+        for name, over, call in zip(names, retired, calls, strict=True)
+    ]
 
 
-_WORDS: dict[object, str] = {}
+_WORDS: dict[bytes, tuple[str | None, str | None]] = {}
 
 
-def _sizes(entries: Sequence[dict[str, Any]]) -> list[str | None]:
-    """Sizes in and out as one word. The sum refuses anything but lists of lists of numbers, which a hostile dump could nest."""
-    found: list[str | None] = []
-    for entry in entries:
-        taken, given = entry.get("input_sizes"), entry.get("output_sizes")
-        try:
-            sum(map(sum, taken)), sum(map(sum, given))  # type: ignore[arg-type]
-            key = (tuple(map(tuple, taken)), tuple(map(tuple, given)))  # type: ignore[arg-type]
-        except TypeError:
-            found.append(None)
-            continue
-        word = _WORDS.get(key)
-        if word is None:
-            word = f"{[list(one) for one in key[0]]}>{[list(one) for one in key[1]]}"[:2000]
+def _signatures(*columns: list[Any]) -> tuple[list[str | None], list[str | None]]:
+    """Sizes and types, in and out, as one word each. Few differ in a job, so each spelling is made a word once.
+
+    `marshal` writes an object that is there twice once: a hostile dump cannot make it long by nesting.
+    """
+    shapes: list[str | None] = []
+    dtypes: list[str | None] = []
+    for raw in zip(*columns, strict=True):
+        key = dumps(raw)
+        words = _WORDS.get(key)
+        if words is None:
+            words = _words(*raw)
             if len(_WORDS) < 1 << 17:
-                _WORDS[key] = word
-        found.append(word)
-    return found
+                _WORDS[key] = words
+        shapes.append(words[0])
+        dtypes.append(words[1])
+    return shapes, dtypes
 
 
-def _dtypes(entries: Sequence[dict[str, Any]]) -> list[str | None]:
-    found: list[str | None] = []
-    for entry in entries:
-        taken, given = entry.get("input_dtypes"), entry.get("output_dtypes")
-        try:
-            found.append(f"{','.join(taken)}>{','.join(given)}"[:200])  # type: ignore[arg-type]
-        except TypeError:
-            found.append(None)
-    return found
+def _words(taken: Any, given: Any, taken_types: Any, given_types: Any) -> tuple[str | None, str | None]:
+    try:
+        sum(map(sum, taken)), sum(map(sum, given))  # refuses all but lists of lists of numbers
+        shape = f"{[list(one) for one in taken]}>{[list(one) for one in given]}"[:2000]
+    except TypeError:
+        shape = None
+    try:
+        dtype = f"{','.join(taken_types)}>{','.join(given_types)}"[:200]
+    except TypeError:
+        dtype = None
+    return shape, dtype
 
 
-def _places(entries: Sequence[dict[str, Any]]) -> list[str | None]:
+def _places(stacks: list[Any]) -> list[str | None]:
     """The user's innermost frame. PyTorch writes each frame once and refers to it, so a stack is known by its identities."""
     known: dict[tuple[int, ...], str | None] = {}
     found: list[str | None] = []
-    for entry in entries:
-        frames = entry.get("frames")
+    for frames in stacks:
         if type(frames) is not list:
             found.append(None)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from phalanx.sources.traces.protocol import UnreadableError
 
@@ -32,7 +32,8 @@ def load_plain(data: bytes) -> Any:
     that reads foreign pickles checks that by `check_memo` or bounds its process' memory.
     """
     try:
-        return _PlainUnpickler(io.BytesIO(data)).load()
+        # A stream that can be peeked at is read in large pieces, others byte by byte: a third of the time.
+        return _PlainUnpickler(io.BufferedReader(cast(io.RawIOBase, io.BytesIO(data)), 1 << 20)).load()
     except _RefusedError as error:
         raise UnreadableError(
             f"refused, nothing of it was run: {error}; a trace holds plain data only", _NEEDS
