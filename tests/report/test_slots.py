@@ -68,4 +68,6 @@ def test_skewed_clocks_make_nobody_late() -> None:
     moved = Traces(traces.calls.with_columns(columns), traces.groups, traces.status, traces.files, traces.world_size)
     late = find_lateness(moved, find_axis(moved))
     assert late.levels.is_empty()
-    assert max(abs(by) for by in late.milliseconds.values()) < 100, "the clocks are aligned to within the watchdog's round"
+    assert max(abs(by) for by in late.milliseconds.values()) < 100, (
+        "the clocks are aligned to within the watchdog's round"
+    )
