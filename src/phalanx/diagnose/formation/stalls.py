@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from phalanx.diagnose.formation.observation import Break, Observation, calls_of, named, sentence
 from phalanx.diagnose.formation.standing import Call, Standing
-from phalanx.diagnose.formation.waits import Op, Waits, graph_of, waits_of
+from phalanx.diagnose.formation.waits import Graph, Op, Waits, graph_of, waits_of
 from phalanx.model.trace import CallState
+
+_MOST_KNOTS = 64  # calls that are followed to see whether the waiting comes back to them
 
 
 def find_stalls(standing: Standing) -> list[Observation]:
@@ -149,7 +151,10 @@ def _not_started(standing: Standing, op: Op) -> tuple[int, ...]:
 def _knots(standing: Standing, waits: Waits) -> list[Observation]:
     """Every awaited rank waits itself: ranks wait for one another in a circle. The few that a majority misses are odd."""
     graph = graph_of(standing, waits)
-    knotted = [op for op in waits.missing if _is_circular(graph.reach, waits, op)]
+    likeliest = sorted(waits.missing, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), one))[
+        :_MOST_KNOTS
+    ]
+    knotted = [op for op in likeliest if _is_circular(graph, waits, op)]
     if not knotted:
         return []
     op = min(
@@ -171,8 +176,8 @@ def _knots(standing: Standing, waits: Waits) -> list[Observation]:
     return [Observation(kind, sentence(text), missing, waiting, own.place, missing[0])]
 
 
-def _is_circular(reach: object, waits: Waits, op: Op) -> bool:
-    return any(waits.waiting[op] & reach(rank) for rank in waits.missing[op])  # type: ignore[operator]
+def _is_circular(graph: Graph, waits: Waits, op: Op) -> bool:
+    return any(waits.waiting[op] & graph.reach(rank) for rank in sorted(waits.missing[op])[:4])
 
 
 def _share(waits: Waits, op: Op) -> float:

@@ -8,10 +8,12 @@ or nothing of its is outstanding, or it has queued what its peers have completed
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from phalanx.diagnose.formation.standing import Call, Standing
 
+_MOST_CALLS = 16  # of one group that are looked at
 Op = tuple[
     int, int
 ]  # group and number of a collective, or group and a negative number for a pair's point-to-point call
@@ -38,15 +40,16 @@ def waits_of(standing: Standing) -> Waits:
     """Compare the members of every group in which something is outstanding."""
     waits = Waits()
     in_call: dict[Op, set[int]] = defaultdict(set)
+    furthest = {group: max(one.done for one in ranks.values()) for group, ranks in standing.positions.items() if ranks}
     for rank in standing.pending:
         for call in standing.first_pending(rank):
             if not call.is_p2p:
                 in_call[(call.group, call.seq)].add(rank)
                 waits.calls.setdefault((call.group, call.seq), call)
-        behind = next((call for call in standing.pending[rank] if _is_done_by_a_peer(standing, call)), None)
+        behind = next((call for call in standing.pending[rank] if _is_done_by_a_peer(standing, call, furthest)), None)
         if behind is not None:
             waits.lagging[rank] = behind
-    for op, ranks in in_call.items():
+    for op, ranks in _fullest(in_call):
         group, seq = op
         members = standing.members.get(group, ())
         absent = frozenset(
@@ -61,16 +64,21 @@ def waits_of(standing: Standing) -> Waits:
     return waits
 
 
-def _is_done_by_a_peer(standing: Standing, call: Call) -> bool:
+def _fullest(in_call: dict[Op, set[int]]) -> Iterator[tuple[Op, set[int]]]:
+    """Of each group the calls that most wait in: in a large group that came apart, every rank may be in another one."""
+    by_group: dict[int, list[Op]] = defaultdict(list)
+    for op in in_call:
+        by_group[op[0]].append(op)
+    for ops in by_group.values():
+        for op in sorted(ops, key=lambda one: (-len(in_call[one]), one[1]))[:_MOST_CALLS]:
+            yield op, in_call[op]
+
+
+def _is_done_by_a_peer(standing: Standing, call: Call, furthest: dict[int, int]) -> bool:
     """Whether another member has completed the call: it ends for all at once, so this rank's device fell behind."""
     if call.is_p2p or call.op in _ENDS_ALONE:
         return False
-    own = standing.position(call.group, call.rank)
-    return own.done < call.seq and any(
-        standing.position(call.group, rank).done >= call.seq
-        for rank in standing.members.get(call.group, ())
-        if rank != call.rank and rank in standing.present
-    )
+    return standing.position(call.group, call.rank).done < call.seq <= furthest.get(call.group, 0)
 
 
 # The root of these may be done, or a member other than the root, before the rest has come.
