@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 # Exactly this release: a range would pull in gigabytes of CUDA packages.
 TORCH := torch==2.13.0
 
-.PHONY: demo test lint score zoo zoo-page bench rules clean debian debian-zoo
+.PHONY: demo test lint score zoo zoo-page bench bench-traces rules clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
@@ -40,6 +40,10 @@ zoo-page: $(VENV)/.core
 # Speed against ripgrep on generated logs; see bench/README.md.
 bench: debian $(VENV)/.dev
 	$(BIN)/python bench/diagnose_vs_ripgrep.py
+
+# Verdicts from collective traces against PyTorch's own analyzer.
+bench-traces: $(VENV)/.torch $(VENV)/.dev
+	$(BIN)/python bench/traces_vs_fr_trace.py --flat
 
 $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -y -q python3-venv; }

@@ -34,7 +34,7 @@ def clock_offsets(traces: Traces, axis: Axis) -> dict[int, int]:
     """By how many nanoseconds each rank's clock is ahead of the others', as far as common calls tell it."""
     if not axis.groups:
         return {}
-    ahead = _timed_anchors(traces, axis).select("rank", ahead=_ahead()).unique("rank")
+    ahead = _with_offset(_timed_anchors(traces, axis)).select("rank", "ahead").unique("rank")
     return {rank: round(by) for rank, by in ahead.iter_rows()}
 
 
@@ -48,12 +48,15 @@ def _timed_anchors(traces: Traces, axis: Axis) -> polars.DataFrame:
     return traces.calls.lazy().filter(wanted & timed).select(columns).collect()
 
 
-def _ahead() -> polars.Expr:
+def _with_offset(calls: polars.DataFrame) -> polars.DataFrame:
+    """The calls with `ahead`, by how much their rank's clock is ahead of the usual one of their group."""
     import polars as pl
 
-    # Median, not mean: PyTorch's watchdog sees ends only at its rounds, a tenth of a second apart.
+    # Median, not mean: PyTorch's watchdog sees ends only at its rounds, a tenth of a second apart. Two steps, since a window
+    # inside a window would be taken within the outer one's rows.
     ended = pl.col("completed_ns")
-    return (ended - ended.median().over("group", "seq")).median().over("rank")
+    apart = calls.with_columns(apart=ended - ended.median().over("group", "seq"))
+    return apart.with_columns(ahead=pl.col("apart").median().over("rank")).drop("apart")
 
 
 def find_lateness(traces: Traces, axis: Axis) -> Lateness:
@@ -67,7 +70,7 @@ def find_lateness(traces: Traces, axis: Axis) -> Lateness:
     if calls.get_column("seq").n_unique() < _LEAST_CALLS:
         return Lateness(nothing)
     together = ["group", "seq"]
-    made = calls.with_columns(made=pl.col("created_ns") - _ahead())
+    made = _with_offset(calls).with_columns(made=pl.col("created_ns") - pl.col("ahead"))
     made = made.with_columns(late=pl.col("made") - pl.col("made").median().over(together))
     moments = made.group_by("group", "seq").agg(pl.col("made").median()).sort("group", "seq")
     period = moments.select(pl.col("made").diff().over("group").median()).item()
