@@ -158,3 +158,12 @@ def test_peers_that_never_come(tmp_path: Path) -> None:
         (stall,) = job.of_kind("stall")
         assert stall.ranks == (1,)
         assert "ranks 0, 2 wait in init_process_group" in stall.text
+
+
+def test_native_code_that_keeps_the_interpreters_lock(tmp_path: Path) -> None:
+    fault = "if rank == 1 and step == 60:\n    import ctypes\n    ctypes.PyDLL(None).sleep(300)"
+    with running(tmp_path, script(fault), 2) as job:
+        assert job.until(stalled)
+        (stall,) = job.of_kind("stall")
+        assert stall.ranks == (1,)
+        assert "native code holds the interpreter's lock" in stall.text
