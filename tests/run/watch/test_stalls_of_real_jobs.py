@@ -82,6 +82,8 @@ def test_a_stopped_rank_is_named_at_once_and_goes_on(tmp_path: Path) -> None:
         assert stall.ranks == (1,)
         assert stall.data["quiet_s"] < 6
         assert f"kill -CONT {job.ranks[1].pid}" in stall.text
+        assert "No stacks" not in stall.text
+        assert "train" in (job.attempt / "rank1" / "stacks-1.txt").read_text()
         before = job.watch.status()[0].step
         os.kill(job.ranks[1].pid, signal.SIGCONT)
         assert job.until(lambda job: (job.watch.status()[0].step or 0) > (before or 0), 60)

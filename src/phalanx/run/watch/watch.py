@@ -43,6 +43,7 @@ class Watch:
         self._sampled = 0.0
         self._ticks = 0
         self._broken = False
+        self._told_stall = False
         self._next_busy_look = 0.0
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
@@ -140,6 +141,9 @@ class Watch:
 
     def _on_notice(self, notice: Notice, now: float) -> list[Observation]:
         if notice.verdict is Verdict.RECOVERED:
+            if not self._told_stall:
+                return []  # it had only been looked at
+            self._told_stall = False
             text = f"the job moves again after {notice.quiet:.0f} s"
             return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
         if notice.verdict is Verdict.BUSY and now < self._next_busy_look:
@@ -163,6 +167,9 @@ class Watch:
             self._next_busy_look = now + _BETWEEN_BUSY_LOOKS_S
             self._detector.forgive(inquiry.notice.verdict)
             return []
+        if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
+            return []  # it went on while it was looked at
+        self._told_stall = True
         return list(inquiry.observations)
 
     def _take(self, *, native: bool = True) -> Snapshot:
