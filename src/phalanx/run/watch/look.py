@@ -81,6 +81,7 @@ def look_at(
     progress = beat.progress if beat is not None else 0
     signs = Signs(
         progress=progress + hearing.news,
+        calls=progress + hearing.advances,
         cpu=cpu,
         demand=demand,
         io=io.read + io.written + io.characters if io is not None else 0,
