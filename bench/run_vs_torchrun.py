@@ -129,7 +129,8 @@ def describe(own: list[dict[str, float]], base: list[dict[str, float]], steps: i
     return (
         f"{1000 * statistics.median(cpu) / steps:8.3f} cpu-ms a step ({statistics.median(ratios):+.2f} %, "
         f"{min(ratios):+.1f} to {max(ratios):+.1f}), counted directly {statistics.median(map(direct, own)):.2f} %: launcher "
-        f"{1000 * middle('launcher_cpu') / steps:.3f} ms, inside {1000 * middle('inside_cpu') / steps:.3f} ms; {middle('wall'):.1f} s; "
+        f"{1000 * middle('launcher_cpu') / steps:.3f} ms, inside {1000 * middle('inside_cpu') / steps:.3f} ms (in {middle('wall'):.1f} s: "
+        f"{1000 * middle('launcher_cpu') / middle('wall'):.1f} and {1000 * middle('inside_cpu') / middle('wall'):.1f} ms a second); "
         f"first collective {middle('first'):.1f} s, {middle('launch_cpu'):.1f} cpu-s; launcher {middle('launcher_mb'):.0f} MB"
     )
 
