@@ -57,10 +57,12 @@ def test_killed_fifty_times(tmp_path: Path, part: int) -> None:
         assert forker.stdin is not None
         assert forker.stdout is not None
         bundles = [tmp_path / f"bundle{number}" for number in range(50)]
-        for bundle in bundles:
+        for number, bundle in enumerate(bundles):
             forker.stdin.write(f"{bundle}\n")
             forker.stdin.flush()
             child = int(_next_number(forker))
+            if number % 2:  # the others may be killed before there is anything
+                assert wait_for(lambda bundle=bundle: any(bundle.glob("attempt0/rank1/output.log")))
             time.sleep(chance.expovariate(1 / 0.15))
             subprocess.run(["kill", f"-{int(signal.SIGKILL)}", str(child)], check=True)
             _until_gone(forker)
@@ -68,6 +70,8 @@ def test_killed_fifty_times(tmp_path: Path, part: int) -> None:
     assert wait_for(lambda: processes_of(tmp_path) == [], 60), [one.cmdline() for one in processes_of(tmp_path)]
     for bundle in bundles:
         _is_readable(bundle)
+    assert sum((bundle / "manifest.json").exists() for bundle in bundles) >= 25
+    assert any(log.stat().st_size for bundle in bundles for log in bundle.glob("attempt*/rank*/output.log"))
 
 
 def _next_number(forker: subprocess.Popen[str]) -> str:

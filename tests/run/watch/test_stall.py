@@ -184,3 +184,15 @@ def test_talk_before_the_first_step_is_no_rhythm() -> None:
 
     ((when, _),) = play(StallDetector(), talking, 0, 60)
     assert when >= 1.5 + 23
+
+
+def test_a_pause_after_long_work_is_measured_from_the_end_of_the_work() -> None:
+    def importing_then_waiting(now: float) -> dict[int, Signs]:
+        worked = min(now, 60.0)  # a minute of imports on a loaded machine, then a rank that sleeps before it connects
+        return {rank: Signs(progress=0, cpu=worked, demand=worked, connected=False) for rank in range(3)}
+
+    detector = StallDetector()
+    assert [
+        notice for _, notice in play(detector, importing_then_waiting, 0, 85) if notice.verdict is Verdict.STALL
+    ] == []
+    assert [notice.verdict for _, notice in play(detector, importing_then_waiting, 85, 120)] == [Verdict.STALL]

@@ -68,6 +68,7 @@ class StallDetector:
         self._seen: dict[int, int] = {}
         self._past: deque[tuple[float, Mapping[int, Signs]]] = deque()
         self._moved: float | None = None
+        self._worked = float("-inf")  # when somebody was last seen at work
         self._settled = 0
         self._calls = 0
         self._said: set[Verdict] = set()
@@ -132,15 +133,19 @@ class StallDetector:
 
     def _judge(self, now: float) -> list[Notice]:
         quiet, patience = self.quiet(now), self.patience
+        working = self._working()
+        if working:
+            self._worked = now
         if quiet < patience:
             return []
-        working = self._working()
         if quiet >= self._ceiling:
             return self._say_once(Notice(Verdict.CEILING, quiet, patience, working))
         if working:
             # twice the patience: a computing rank is far more often slow than lost
             return self._say_once(Notice(Verdict.BUSY, quiet, patience, working)) if quiet >= 2 * patience else []
-        if now - self._past[0][0] < _WINDOW_S:
+        # A pause after long work is a pause: imports before a late start, an upload after an evaluation.
+        idle = now - max(self._moved or 0.0, self._worked - _WINDOW_S)
+        if idle < patience or now - self._past[0][0] < _WINDOW_S:
             return []
         return self._say_once(Notice(Verdict.STALL, quiet, patience))
 
