@@ -115,13 +115,13 @@ def main() -> None:
             beats = quick[2] / 0.01 / quick[1] - usual[2] / 0.25 / usual[1]  # more, for each step
             price = (quick[0] / quick[1] - usual[0] / usual[1]) / beats
             prices.append(1e6 * price)
-            shares.append(price * (usual[2] / 0.25) / usual[0])
-            own.append(usual[3] / usual[0])
+            shares.append(price / 0.25)
+            own.append(usual[3] / usual[2])
     print(
         f"{options.ranks} ranks, width {options.width}, {options.rounds} rounds of 2 x {options.blocks} blocks of {options.steps} steps"
     )
     print(f"price of a beat: {median(prices):.0f} us of processor time ({min(prices):.0f} to {max(prices):.0f})")
-    print(f"the watch inside at four beats a second: {median(shares):.3%} of the rank's processor time")
+    print(f"the watch inside at four beats a second: {median(shares):.3%} of a processor in each rank")
     print(f"of this its own thread: {median(own):.3%}")
     print(f"the supervisor's looks, all ranks: {median(looks):.3%} of one processor")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -116,3 +118,23 @@ def test_ranks_that_are_gone_and_folders_that_are_gone(tmp_path: Path) -> None:
     assert watch.status() == {}
     watch.heard(7, b"a rank that nobody knows")
     watch.close()
+
+
+def test_work_of_grandchildren_counts_as_the_ranks(tmp_path: Path) -> None:
+    """As a compiler that a helper process started."""
+    worker = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    helper = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {worker!r}])"
+    rank = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {helper!r}])"
+    process = subprocess.Popen([sys.executable, "-c", rank], start_new_session=True)
+    try:
+        watch = watch_on(tmp_path, [process])
+        end = time.monotonic() + 60
+        while time.monotonic() < end and (0 not in watch._looks or watch._looks[0].signs.cpu < 0.5):
+            watch.tick()
+            time.sleep(0.2)
+        assert len(watch._looks[0].children) == 2
+        assert watch._looks[0].process.cpu < watch._looks[0].cpu
+        watch.close()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
