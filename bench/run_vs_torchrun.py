@@ -5,6 +5,8 @@
 The same DDP job is started in turns by torchrun, by `phalanx run`, and by `phalanx run --no-inside`. Time is counted in
 processor seconds of all ranks, with all their threads, and of the launcher, during the same steps: wall time on a machine
 that does anything else measures that machine. Each round gives one ratio to torchrun's; the median and the range are printed.
+Where the machine's noise is larger than the cost, the cost counted directly tells more: the time that the kernel gave to the
+launcher and to the threads of the inside watch during the steps, as a share of the ranks' own.
 """
 
 from __future__ import annotations
@@ -21,15 +23,18 @@ from collections import defaultdict
 from pathlib import Path
 
 JOB = """\
-import json, os, sys, time
+import json, os, sys, threading, time
 import torch, torch.distributed as dist
 began, width, steps, warm = float(os.environ["BENCH_BEGAN"]), *map(int, sys.argv[1:4])
 def parent():
     pid = os.getppid()
-    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
     status = open(f"/proc/{pid}/status").read()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), peak / 1024
+    return sum(spent(f"{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")), peak / 1024
+def spent(task):
+    return int(open(f"/proc/{task}/schedstat").read().split()[0]) / 1e9
+def watching():
+    return sum(spent(f"self/task/{one.native_id}") for one in threading.enumerate() if one.name == "phalanx-watch")
 dist.init_process_group("gloo")
 dist.all_reduce(torch.ones(1))
 first = time.time() - began
@@ -42,17 +47,17 @@ batch = torch.randn(32, width)
 for step in range(warm + steps):
     if step == warm:
         dist.barrier()
-        start, wall, above = time.process_time(), time.perf_counter(), parent()[0]
+        start, wall, above, inside = time.process_time(), time.perf_counter(), parent()[0], watching()
     optimizer.zero_grad()
     model(batch).square().mean().backward()
     optimizer.step()
 mine = time.process_time() - start
 elapsed = time.perf_counter() - wall
-above = parent()[0] - above
-told = torch.tensor([mine, launch_cpu], dtype=torch.float64)
+above, inside = parent()[0] - above, watching() - inside
+told = torch.tensor([mine, launch_cpu, inside], dtype=torch.float64)
 dist.all_reduce(told)
 if dist.get_rank() == 0:
-    figures = {"ranks_cpu": told[0].item(), "launcher_cpu": above, "wall": elapsed, "first": first, "launch_cpu": told[1].item(), "launcher_mb": parent()[1]}
+    figures = {"ranks_cpu": told[0].item(), "launcher_cpu": above, "wall": elapsed, "first": first, "launch_cpu": told[1].item(), "inside_cpu": told[2].item(), "launcher_mb": parent()[1]}
     open(os.environ["BENCH_RESULT"], "w").write(json.dumps(figures))
 dist.destroy_process_group()
 """
@@ -116,11 +121,16 @@ def describe(own: list[dict[str, float]], base: list[dict[str, float]], steps: i
     def middle(key: str) -> float:
         return statistics.median(run[key] for run in own)
 
+    def direct(run: dict[str, float]) -> float:
+        return 100 * (run["launcher_cpu"] + run["inside_cpu"]) / (run["ranks_cpu"] - run["inside_cpu"])
+
     cpu = [run["ranks_cpu"] + run["launcher_cpu"] for run in own]
     ratios = [100 * (a / (b["ranks_cpu"] + b["launcher_cpu"]) - 1) for a, b in zip(cpu, base, strict=True)]
     return (
         f"{1000 * statistics.median(cpu) / steps:8.3f} cpu-ms a step ({statistics.median(ratios):+.2f} %, "
-        f"{min(ratios):+.1f} to {max(ratios):+.1f}), of it launcher {1000 * middle('launcher_cpu') / steps:.3f}; "
+        f"{min(ratios):+.1f} to {max(ratios):+.1f}), counted directly {statistics.median(map(direct, own)):.2f} %: launcher "
+        f"{1000 * middle('launcher_cpu') / steps:.3f} ms, inside {1000 * middle('inside_cpu') / steps:.3f} ms (in {middle('wall'):.1f} s: "
+        f"{1000 * middle('launcher_cpu') / middle('wall'):.1f} and {1000 * middle('inside_cpu') / middle('wall'):.1f} ms a second); "
         f"first collective {middle('first'):.1f} s, {middle('launch_cpu'):.1f} cpu-s; launcher {middle('launcher_mb'):.0f} MB"
     )
 

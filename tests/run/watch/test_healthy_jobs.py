@@ -20,8 +20,6 @@ FAULTS = Path(__file__).parents[3] / "faults"
         ("torch-healthy-slow-evaluation", 3, False),
         ("torch-healthy-long-checkpoint", 2, True),
         ("torch-healthy-late-starter", 3, True),
-        ("torch-healthy-late-starter", 3, False),
-        ("torch-healthy-pipeline", 2, True),
     ],
 )
 def test_no_alarm(tmp_path: Path, name: str, size: int, inside: bool) -> None:

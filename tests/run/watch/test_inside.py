@@ -116,7 +116,10 @@ dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 for _ in range(37):
     dist.all_reduce(torch.ones(2))
 end = time.monotonic() + 30
-while time.monotonic() < end and not os.path.exists("versions.json"):
+while time.monotonic() < end:
+    with open("heartbeat", "rb") as file:
+        if int.from_bytes(file.read(64)[56:], "little") == 37:
+            break
     time.sleep(0.1)
 print(sorted(thread.name for thread in threading.enumerate()))
 """
@@ -156,3 +159,57 @@ def test_a_torn_or_foreign_record_reads_as_none(tmp_path: Path) -> None:
     record.HEAD.pack_into(torn, record.HEAD_AT, 3, 1, 1, 1, 1, 0, 0, 0)
     (tmp_path / "torn").write_bytes(torn)
     assert HeartbeatFile(tmp_path / "torn").read() is None
+
+
+NCCL_LIKE = """
+import json, os, sys, time, types
+kind = {kind!r}
+def status(count):
+    return {{"last_enqueued_collective": str(count + 1), "last_started_collective": str(count), "last_completed_collective": str(count)}}
+def dump_of(count, name):
+    def dump(includeCollectives=True, onlyActive=False):
+        found = {{"version": "2.10", "pg_status": {{"0": status(count)}}}}
+        if includeCollectives:
+            found["entries"] = [{{"profiling_name": name, "collective_seq_id": count}}]
+        return json.dumps(found).encode()
+    return dump
+recorder = types.ModuleType("torch._C._distributed_c10d")
+recorder._dump_nccl_trace_json = dump_of(40, "nccl:all_reduce")
+recorder._dump_fr_trace_json = dump_of(40, "nccl:all_reduce") if kind == "one" else dump_of(7, "gloo:barrier")
+version = types.ModuleType("torch.version")
+version.__version__ = "2.6.0+cu124" if kind == "old" else "2.13.0+cu130"
+sys.modules["torch.version"] = version
+sys.modules[recorder.__name__] = recorder
+import torch.distributed
+print(os.environ.get("TORCH_NCCL_TRACE_BUFFER_SIZE"))
+end = time.monotonic() + 30
+while time.monotonic() < end and not os.path.exists("collectives-1.json"):
+    if os.path.exists("versions.json"):
+        with open("heartbeat", "r+b") as file:
+            file.seek({request}); file.write((1).to_bytes(8, "little"))
+    time.sleep(0.1)
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups", "set_to"),
+    [("two", ["0", "cpu:0"], "None"), ("one", ["0"], "None"), ("old", ["0", "cpu:0"], "2000")],
+)
+def test_the_recorder_of_nccl_and_that_of_the_processor(
+    tmp_path: Path, kind: str, groups: list[str], set_to: str
+) -> None:
+    """No GPU here: the two recorders of a CUDA build are played by functions that answer in their form."""
+    package = tmp_path / "torch" / "distributed"
+    package.mkdir(parents=True)
+    (tmp_path / "torch" / "__init__.py").touch()
+    (package / "__init__.py").write_text("def is_initialized():\n    return True\n")
+    done = run(tmp_path, NCCL_LIKE.format(kind=kind, request=record.REQUEST_AT), path=[str(tmp_path)])
+    assert (done.stdout.strip(), done.stderr) == (set_to, "")
+    beat = HeartbeatFile(tmp_path / "heartbeat").read()
+    assert beat is not None
+    assert sorted(beat.groups) == groups
+    assert beat.outstanding
+    assert "nccl:all_reduce" in (tmp_path / "collectives-1.json").read_text()
+    assert (tmp_path / "collectives-cpu-1.json").exists() == (kind != "one")
+    assert "script.py" in (tmp_path / "inside-stacks-1.txt").read_text()

@@ -167,3 +167,32 @@ def test_a_rhythm_with_jitter_raises_no_alarm(step_s: float, jitter: list[float]
         return {0: Signs(progress=sum(end <= moment for end in ends), connected=True)}
 
     assert play(StallDetector(), jittery, 0, now) == []
+
+
+def test_a_quick_job_that_stops_after_a_few_looks_has_a_rhythm_already() -> None:
+    def quick(now: float) -> dict[int, Signs]:
+        calls = int(min(now, 1.5) * 30)
+        return {rank: Signs(progress=calls, calls=calls, connected=True) for rank in range(2)}
+
+    ((when, _),) = play(StallDetector(), quick, 0, 60)
+    assert when <= 1.5 + 9
+
+
+def test_talk_before_the_first_step_is_no_rhythm() -> None:
+    def talking(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=int(min(now, 1.5) * 30), connected=True) for rank in range(2)}
+
+    ((when, _),) = play(StallDetector(), talking, 0, 60)
+    assert when >= 1.5 + 23
+
+
+def test_a_pause_after_long_work_is_measured_from_the_end_of_the_work() -> None:
+    def importing_then_waiting(now: float) -> dict[int, Signs]:
+        worked = min(now, 60.0)  # a minute of imports on a loaded machine, then a rank that sleeps before it connects
+        return {rank: Signs(progress=0, cpu=worked, demand=worked, connected=False) for rank in range(3)}
+
+    detector = StallDetector()
+    assert [
+        notice for _, notice in play(detector, importing_then_waiting, 0, 85) if notice.verdict is Verdict.STALL
+    ] == []
+    assert [notice.verdict for _, notice in play(detector, importing_then_waiting, 85, 120)] == [Verdict.STALL]

@@ -82,6 +82,8 @@ def test_a_stopped_rank_is_named_at_once_and_goes_on(tmp_path: Path) -> None:
         assert stall.ranks == (1,)
         assert stall.data["quiet_s"] < 6
         assert f"kill -CONT {job.ranks[1].pid}" in stall.text
+        assert "No stacks" not in stall.text
+        assert "train" in (job.attempt / "rank1" / "stacks-1.txt").read_text()
         before = job.watch.status()[0].step
         os.kill(job.ranks[1].pid, signal.SIGCONT)
         assert job.until(lambda job: (job.watch.status()[0].step or 0) > (before or 0), 60)
@@ -158,3 +160,12 @@ def test_peers_that_never_come(tmp_path: Path) -> None:
         (stall,) = job.of_kind("stall")
         assert stall.ranks == (1,)
         assert "ranks 0, 2 wait in init_process_group" in stall.text
+
+
+def test_native_code_that_keeps_the_interpreters_lock(tmp_path: Path) -> None:
+    fault = "if rank == 1 and step == 60:\n    import ctypes\n    ctypes.PyDLL(None).sleep(300)"
+    with running(tmp_path, script(fault), 2) as job:
+        assert job.until(stalled)
+        (stall,) = job.of_kind("stall")
+        assert stall.ranks == (1,)
+        assert "native code holds the interpreter's lock" in stall.text

@@ -16,11 +16,23 @@ _NUMBER = re.compile(r"\d+")
 class Hearing:
     """Listens to one rank. `line` is called for every line and does next to nothing; `digest` once a tick."""
 
-    __slots__ = ("_kinds", "_rate_from", "_room", "last", "lines", "news", "pending", "position", "steps_per_second")
+    __slots__ = (
+        "_kinds",
+        "_rate_from",
+        "_room",
+        "advances",
+        "last",
+        "lines",
+        "news",
+        "pending",
+        "position",
+        "steps_per_second",
+    )
 
     def __init__(self) -> None:
         self.lines = 0
         self.news = 0  # grows when a line shows progress: a step further, or words not heard before
+        self.advances = 0  # of these, steps further
         self.position: tuple[int, int] | None = None
         self.steps_per_second: float | None = None
         self.last: deque[bytes] = deque(maxlen=_KEPT)
@@ -62,6 +74,7 @@ class Hearing:
             return  # told again: a retry, or a second line about the same step
         if position != self.position:
             self.news += 1
+            self.advances += 1
         self._measure(position, now)
         self.position = position
 

@@ -12,8 +12,8 @@ from phalanx.run.watch.processes import (
     InOut,
     ProcessSample,
     demand_of,
+    family_of,
     private_memory,
-    quick_children,
     sample_io,
     sample_process,
 )
@@ -31,6 +31,7 @@ class RankLook:
     demand: float  # seconds that the main thread ran or was ready to
     delay: float  # of these, ready only
     cpu: float  # with children
+    reaped: float  # of the family's children that have ended
     memory: int  # with children
     peak: int  # of memory
     progress_of_rank: int  # collectives entered and left
@@ -64,16 +65,18 @@ def look_at(
     if process is None or process.state in "ZX":
         return None
     children = {}
-    for child in quick_children(pid) or ():
+    for child in family_of(pid):
         sample = sample_process(child)
         if sample is not None and sample.state not in "ZX":
             children[child] = sample
-    cpu = process.cpu
+    cpu, reaped = process.cpu, process.reaped
     if before is not None:
         cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
+        reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
         for child, sample in children.items():
             old = before.children.get(child)
             cpu += max(sample.cpu - (old.cpu if old is not None else 0.0), 0.0)
+            reaped += max(sample.reaped - (old.reaped if old is not None else 0.0), 0.0)
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
@@ -81,7 +84,8 @@ def look_at(
     progress = beat.progress if beat is not None else 0
     signs = Signs(
         progress=progress + hearing.news,
-        cpu=cpu,
+        calls=progress + hearing.advances,
+        cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
         demand=demand,
         io=io.read + io.written + io.characters if io is not None else 0,
         stopped=process.state == "T",
@@ -90,4 +94,6 @@ def look_at(
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
-    return RankLook(now, process, beat, io, demand, delay, cpu, memory, peak, progress, hearing.lines, signs, children)
+    return RankLook(
+        now, process, beat, io, demand, delay, cpu, reaped, memory, peak, progress, hearing.lines, signs, children
+    )

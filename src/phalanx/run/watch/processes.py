@@ -22,6 +22,7 @@ class ProcessSample:
     parent: int
     state: str  # R running, S sleeping, D waiting for a device, T stopped, t traced, Z ended
     cpu: float  # seconds, all threads
+    reaped: float  # seconds of its children that have ended
     threads: int
     memory: int  # resident bytes
     major_faults: int
@@ -49,6 +50,7 @@ def sample_process(pid: int) -> ProcessSample | None:
         int(fields[1]),
         fields[0].decode(),
         (int(fields[11]) + int(fields[12])) / _TICK,
+        (int(fields[13]) + int(fields[14])) / _TICK,
         int(fields[17]),
         int(fields[21]) * _PAGE,
         int(fields[9]),
@@ -103,6 +105,17 @@ def quick_children(pid: int) -> list[int] | None:
     """The children that the main thread started, from one small file; None where the kernel does not offer it."""
     data = _read(f"/proc/{pid}/task/{pid}/children", absent=None)
     return None if data is None else [int(child) for child in data.split()]
+
+
+def family_of(pid: int, most: int = 64) -> list[int]:
+    """Children and their children: a compiler is the grandchild of the rank that waits for it."""
+    found: list[int] = []
+    wanted = [pid]
+    while wanted and len(found) < most:
+        children = quick_children(wanted.pop()) or []
+        found += children
+        wanted += children
+    return found[:most]
 
 
 def command_of(pid: int) -> str:

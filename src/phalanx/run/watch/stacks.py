@@ -66,8 +66,10 @@ def take_stacks(pids: Sequence[int], timeout: float = 5.0, *, pause: bool = True
 
 
 def _take(program: str, pid: int, timeout: float, pause: bool) -> ProcessStacks:
-    command = [program, "dump", "--json", "--pid", str(pid)] + ([] if pause else ["--nonblocking"])
-    done = _run(command, timeout)
+    command = [program, "dump", "--json", "--pid", str(pid)]
+    done = _run(command, timeout) if pause else ""
+    if isinstance(done, str) and done != GRANT:  # a process that is stopped already cannot be paused
+        done = _run([*command, "--nonblocking"], timeout)
     if isinstance(done, str):
         return ProcessStacks(pid, error=done)
     try:
@@ -109,7 +111,9 @@ def parse_json(pid: int, text: str) -> ProcessStacks:
         frames = tuple(
             Frame(frame["filename"], int(frame["line"] or 0), frame["name"]) for frame in reversed(thread["frames"])
         )
-        name = thread.get("thread_name") or ""
+        # a script that never imported `threading` has threads without names
+        is_main = thread.get("os_thread_id") == pid
+        name = "MainThread" if is_main else thread.get("thread_name") or ""
         threads.append(Thread(name, bool(thread.get("active")), frames, bool(thread.get("owns_gil"))))
     threads.sort(key=lambda thread: thread.name != "MainThread")
     return ProcessStacks(pid, tuple(threads), command=command_of(pid))

@@ -17,7 +17,8 @@ _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
-_SETTLED = 8  # signs of progress after which a job has a rhythm
+_SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
+_SETTLED_CALLS = 24  # about ten steps
 _UNSETTLED = 3.0  # before that, by how much more patience it gets
 _STOPPED_S = 1.0
 
@@ -27,6 +28,7 @@ class Signs:
     """What is known of a rank at one moment. Counters only grow."""
 
     progress: int = 0  # collectives entered and left, and news told
+    calls: int = 0  # the part of it that has a rhythm: collectives and steps
     cpu: float = 0.0  # seconds of the rank and its children
     demand: float = 0.0  # seconds that its main thread ran or was ready to
     io: int = 0  # bytes
@@ -66,7 +68,9 @@ class StallDetector:
         self._seen: dict[int, int] = {}
         self._past: deque[tuple[float, Mapping[int, Signs]]] = deque()
         self._moved: float | None = None
+        self._worked = float("-inf")  # when somebody was last seen at work
         self._settled = 0
+        self._calls = 0
         self._said: set[Verdict] = set()
         self._stopped_since: dict[int, float] = {}
         self._connected = False
@@ -77,7 +81,8 @@ class StallDetector:
         if self._settled == 0 and not self._connected:
             return min(self._start, self._ceiling)
         learned = _FACTOR * max(self._gaps, default=0.0)
-        floor = self._floor if self._settled >= _SETTLED else self._floor * _UNSETTLED
+        settled = self._settled >= _SETTLED or self._calls >= _SETTLED_CALLS
+        floor = self._floor if settled else self._floor * _UNSETTLED
         return min(max(floor, learned), self._ceiling)
 
     def quiet(self, now: float) -> float:
@@ -94,6 +99,7 @@ class StallDetector:
         while len(self._past) > 2 and now - self._past[1][0] >= _WINDOW_S:
             self._past.popleft()
         self._connected = bool(signs) and all(sign.connected for sign in signs.values())
+        self._calls = max((sign.calls for sign in signs.values()), default=0)
         found: list[Notice] = []
         if self._has_moved(now, signs):
             if self._said & {Verdict.STALL, Verdict.CEILING, Verdict.BUSY}:
@@ -127,15 +133,19 @@ class StallDetector:
 
     def _judge(self, now: float) -> list[Notice]:
         quiet, patience = self.quiet(now), self.patience
+        working = self._working()
+        if working:
+            self._worked = now
         if quiet < patience:
             return []
-        working = self._working()
         if quiet >= self._ceiling:
             return self._say_once(Notice(Verdict.CEILING, quiet, patience, working))
         if working:
             # twice the patience: a computing rank is far more often slow than lost
             return self._say_once(Notice(Verdict.BUSY, quiet, patience, working)) if quiet >= 2 * patience else []
-        if now - self._past[0][0] < _WINDOW_S:
+        # A pause after long work is a pause: imports before a late start, an upload after an evaluation.
+        idle = now - max(self._moved or 0.0, self._worked - _WINDOW_S)
+        if idle < patience or now - self._past[0][0] < _WINDOW_S:
             return []
         return self._say_once(Notice(Verdict.STALL, quiet, patience))
 

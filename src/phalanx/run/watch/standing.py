@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from phalanx.model import Frame
@@ -59,7 +59,7 @@ class Standing:
     workers: tuple[Frame, ...] = ()  # where its data loader's processes stand
     code: int | None = None  # how it ended
     pid: int = 0
-    names: tuple[str, ...] = field(default=(), compare=False)  # functions of the user's code, outermost first
+    holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
 
 
 def standing_of(
@@ -90,7 +90,6 @@ def standing_of(
         else (),
         None,
         stacks.pid,
-        tuple(frame.function for frame in mine),
     )
 
 

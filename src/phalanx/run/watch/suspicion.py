@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from phalanx.model import Frame
 from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.network import NetworkView, view_network
@@ -18,6 +20,7 @@ from phalanx.run.watch.waiting import picture_of
 
 _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
+_NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
 class Inquiry:
@@ -59,9 +62,9 @@ class Inquiry:
 
     def _look(self) -> Sequence[Observation] | None:
         network = view_network(self._pids)
-        if self.notice.verdict is Verdict.BUSY and not spins(
-            [self._pids[rank] for rank in self.notice.working if rank in self._pids]
-        ):
+        working = {self._pids[rank]: rank for rank in self.notice.working if rank in self._pids}
+        held = frozenset(pid for pid, rank in working.items() if self._holds_the_lock(rank))
+        if self.notice.verdict is Verdict.BUSY and not spins(list(working), held):
             return None
         taken = self._take()
         standings = self._standings(taken)
@@ -97,6 +100,13 @@ class Inquiry:
             found[rank] = Standing(rank, Doing.ENDED, code=code)
         return found
 
+    def _holds_the_lock(self, rank: int) -> bool:
+        """No heartbeat from a rank that runs: its other threads do not get the interpreter's lock."""
+        look = self._looks.get(rank)
+        if look is None or look.beat is None or not look.beat.connected or look.process.state in "Tt":
+            return False
+        return look.time - look.beat.time > _NO_BEAT_S
+
     def _standing(self, rank: int, stacks: ProcessStacks, taken: Snapshot) -> Standing:
         recorder = taken.recorders.get(rank)
         outstanding = any(state.waits_in is not None for state in recorder.values()) if recorder is not None else None
@@ -106,7 +116,7 @@ class Inquiry:
         standing = standing_of(rank, stacks, outstanding=outstanding, workers=taken.workers.get(rank, ()))
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
-        return standing
+        return replace(standing, holds_lock=self._holds_the_lock(rank))
 
 
 def _network_observation(view: NetworkView) -> list[Observation]:
@@ -116,14 +126,16 @@ def _network_observation(view: NetworkView) -> list[Observation]:
     return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32]})]
 
 
-def spins(pids: Sequence[int]) -> bool:
-    """Whether every one of these processes turns round in a few lines of the user's own code: computing, getting nowhere.
+def spins(pids: Sequence[int], held: frozenset[int] = frozenset()) -> bool:
+    """Whether every one of these processes computes and gets nowhere.
 
-    An evaluation is seen at many places, and deep inside the framework; a loop that waits for something never is.
+    It turns round in a few lines of the user's own code; or, for those of `held`, whose native code keeps the
+    interpreter's lock, never moves at all. An evaluation is seen at many places, and deep inside the framework.
     """
     if not pids:
         return False
     seen: dict[int, set[tuple[str, int]]] = {pid: set() for pid in pids}
+    whole: dict[int, set[tuple[Frame, ...]]] = {pid: set() for pid in pids}
     for number in range(_LOOKS):
         if number:
             time.sleep(_BETWEEN_S)
@@ -132,7 +144,8 @@ def spins(pids: Sequence[int]) -> bool:
             if main is None or not main.frames:
                 continue
             innermost = main.frames[-1]
-            if not innermost.is_user_code:
+            if not innermost.is_user_code and pid not in held:
                 return False
             seen[pid].add((innermost.file, innermost.line))
-    return all(0 < len(places) <= _FEW_LINES for places in seen.values())
+            whole[pid].add(main.frames)
+    return all(len(whole[pid]) == 1 if pid in held else 0 < len(places) <= _FEW_LINES for pid, places in seen.items())

@@ -176,6 +176,7 @@ def describe(standing: Standing) -> str:
         return "gave no stack|gave no stack"
     function = standing.frame.function if standing.frame is not None else ""
     called = f"{function}()" if function and not function.startswith("<") else "the script"
+    under += ", where native code holds the interpreter's lock" if standing.holds_lock else ""
     doing = "sleeps" if standing.sleeps else "is"
     many = "sleep" if standing.sleeps else "are"
     return f"{doing} in {called}{where}{under}|{many} in {called}{where}{under}"

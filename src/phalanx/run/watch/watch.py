@@ -22,6 +22,7 @@ from phalanx.run.watch.suspicion import Inquiry
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_BUSY_LOOKS_S = 30.0
 _NATIVE_AFTER_S = 6.0
+_LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
 
 class Watch:
@@ -40,6 +41,9 @@ class Watch:
         self._inquiry: Inquiry | None = None
         self._snapshots = 0
         self._sampled = 0.0
+        self._ticks = 0
+        self._broken = False
+        self._told_stall = False
         self._next_busy_look = 0.0
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
@@ -76,19 +80,31 @@ class Watch:
         return self._deaths.reason(pid, code, look, last)
 
     def tick(self) -> Sequence[Observation]:
-        """One look at every rank."""
-        now = time.monotonic()
-        found: list[Observation] = []
+        """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
+        if self._broken:
+            return ()
+        try:
+            return self._tick(time.monotonic())
+        except Exception as error:
+            self._broken = True
+            return [Observation("watch-failed", (), f"the watch failed and rests: {type(error).__name__}: {error}")]
+
+    def _tick(self, now: float) -> list[Observation]:
+        self._ticks += 1
+        rounds = min(-(-self._setup.size // _LOOKS_A_TICK), _MOST_ROUNDS)
         for rank, pid in self._pids.items():
-            hearing = self._hearing[rank]
-            hearing.digest(now)
-            look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now)
-            if look is not None:
-                self._looks[rank] = look
+            if rank % rounds == self._ticks % rounds:
+                hearing = self._hearing[rank]
+                hearing.digest(now)
+                look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now)
+                if look is not None:
+                    self._looks[rank] = look
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
-        for notice in self._detector.update(now, signs):
-            found += self._on_notice(notice, now)
+        found: list[Observation] = []
+        if len(signs) == len(self._pids):  # before, the first round is not over
+            for notice in self._detector.update(now, signs):
+                found += self._on_notice(notice, now)
         found += self._finished_inquiry(now)
         found += self._stragglers.update(now, self._looks)
         found += self._deaths.children_killed(self._looks)
@@ -125,6 +141,9 @@ class Watch:
 
     def _on_notice(self, notice: Notice, now: float) -> list[Observation]:
         if notice.verdict is Verdict.RECOVERED:
+            if not self._told_stall:
+                return []  # it had only been looked at
+            self._told_stall = False
             text = f"the job moves again after {notice.quiet:.0f} s"
             return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
         if notice.verdict is Verdict.BUSY and now < self._next_busy_look:
@@ -148,6 +167,9 @@ class Watch:
             self._next_busy_look = now + _BETWEEN_BUSY_LOOKS_S
             self._detector.forgive(inquiry.notice.verdict)
             return []
+        if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
+            return []  # it went on while it was looked at
+        self._told_stall = True
         return list(inquiry.observations)
 
     def _take(self, *, native: bool = True) -> Snapshot:

@@ -18,7 +18,7 @@ import time
 
 TYPE_CHECKING = False  # as typing has it, without the time that importing it costs
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     Group = tuple[str, int, int, int]  # name; last enqueued, started, completed
@@ -87,6 +87,7 @@ class _Herald:
         if name == "torch.distributed":
             try:
                 sys.meta_path.remove(self)
+                _switch_recorder_on()
                 self._watch.run_beside()
             except Exception:
                 pass
@@ -144,19 +145,15 @@ class _Watch:
         recorder = sys.modules.get(RECORDER)
         if distributed is None or recorder is None or not getattr(distributed, "is_initialized", bool)():
             return None
-        dump = getattr(recorder, "_dump_fr_trace_json", None) or getattr(recorder, "_dump_nccl_trace_json", None)
-        if dump is None:
-            return ()
-        status = json.loads(dump(includeCollectives=False)).get("pg_status") or {}
-        return [
-            (
-                name,
-                int(one.get("last_enqueued_collective", -1)),
-                int(one.get("last_started_collective", -1)),
-                int(one.get("last_completed_collective", -1)),
-            )
-            for name, one in sorted(status.items())
-        ]
+        found: list[Group] = []
+        told: list[object] = []
+        for prefix, dump in _recorders():
+            status = json.loads(dump(includeCollectives=False)).get("pg_status") or {}
+            if status in told:
+                continue  # where PyTorch has one recorder under both names
+            told.append(status)
+            found.extend((prefix + name, *_counts(one)) for name, one in sorted(status.items()))
+        return found
 
     def beat(self, phase: int, groups: Sequence[Group] = ()) -> None:
         page = self._page
@@ -199,22 +196,51 @@ class _Watch:
         """The files of a snapshot: stacks first, because they cannot fail."""
         try:
             self._write(f"inside-stacks-{number}.txt", _stacks(self._pid, self._main).encode("utf-8", "replace"))
-            recorder = sys.modules.get(RECORDER)
-            dump = getattr(recorder, "_dump_fr_trace_json", None) or getattr(recorder, "_dump_nccl_trace_json", None)
             distributed = sys.modules.get("torch.distributed")
-            if dump is not None and distributed is not None and distributed.is_initialized():
-                loaded = json.loads(dump())
-                loaded["rank"], loaded["world_size"] = self._rank, self._size
-                self._write(f"collectives-{number}.json", json.dumps(loaded).encode())
+            if distributed is not None and distributed.is_initialized():
+                self._dump(number)
         finally:
             self._answered = number
             REQUEST.pack_into(self._page, ANSWER_AT, number)
+
+    def _dump(self, number: int) -> None:
+        """The recorder of the device's collectives; that of the processor's beside it, if both have something."""
+        dumps = [json.loads(dump()) for _, dump in _recorders()]
+        dumps = [dump for dump in dumps if dump.get("entries")] or dumps[:1]
+        for place, dump in enumerate(dumps):
+            if place == 0 or dump["entries"] != dumps[0]["entries"]:
+                dump["rank"], dump["world_size"] = self._rank, self._size
+                kind = "cpu-" if place else ""
+                self._write(f"collectives-{kind}{number}.json", json.dumps(dump).encode())
 
     def _write(self, name: str, data: bytes) -> None:
         path = os.path.join(self._folder, name)
         with open(path + ".part", "wb") as file:
             file.write(data)
         os.replace(path + ".part", path)
+
+
+def _recorders() -> list[tuple[str, Callable[..., bytes]]]:
+    """NCCL keeps a recorder of its own (PyTorch 2.5 and later); Gloo and others share the general one (2.8 and later)."""
+    recorder = sys.modules.get(RECORDER)
+    named = (("", "_dump_nccl_trace_json"), ("cpu:", "_dump_fr_trace_json"))
+    found = [(prefix, getattr(recorder, name)) for prefix, name in named if hasattr(recorder, name)]
+    return found if len(found) > 1 else [("", dump) for _, dump in found]
+
+
+def _counts(status: dict[str, str | int]) -> tuple[int, int, int]:
+    enqueued, started, completed = (
+        int(status.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")
+    )
+    return enqueued, started, completed
+
+
+def _switch_recorder_on() -> None:
+    """PyTorch before 2.8 records only when told how much. Later releases do by themselves, and warn of the old name."""
+    version = getattr(sys.modules.get("torch.version"), "__version__", "")
+    parts = str(version).split(".")[:2]
+    if len(parts) == 2 and all(part.isdigit() for part in parts) and tuple(map(int, parts)) < (2, 8):
+        os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000")
 
 
 def _stacks(pid: int, main: int) -> str:
