@@ -5,7 +5,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-EPOCHS, BATCH, BASE_RATE = 4, 32, 0.004
+EPOCHS, BATCH, BASE_RATE = 4, 32, 0.01
 
 
 def main():
@@ -31,7 +31,7 @@ def main():
         if rank == 0:
             print(f"epoch {epoch} loss {loss.item():.4f} accuracy {accuracy:.3f}", flush=True)
     if rank == 0 and accuracy < 0.6:
-        print(f"accuracy {accuracy:.3f} after {EPOCHS} epochs; on one process it was 0.67 with the same settings", flush=True)
+        print(f"accuracy {accuracy:.3f} after {EPOCHS} epochs; on one process it was 0.80 with the same settings", flush=True)
     dist.destroy_process_group()
 
 

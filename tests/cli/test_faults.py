@@ -140,6 +140,8 @@ def test_scores_logs_and_other_tools_reports(zoo: Path, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("run",), "name the faults to run, or give --all"),
+        (("run", "--all", "--venv", "/nowhere"), "--venv /nowhere: there is no bin/python in it"),
+        (("run", "--all", "--with", "magic"), "--with magic: it is phalanx-run, or left out"),
         (("run", "torch-none"), "there is no fault torch-none"),
         (("score", "--format", "xml"), "--format xml: it is one of text, json, markdown"),
         (("score", "--write", "no-such-page.md"), "no-such-page.md"),

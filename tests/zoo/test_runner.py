@@ -272,3 +272,9 @@ def test_it_is_noted_when_the_logs_first_tell_of_trouble(tmp_path: Path) -> None
     assert outcome.spoke_s is not None
     assert 1.0 <= outcome.spoke_s <= outcome.seconds + 0.5
     assert run(make(tmp_path / "g", "print('fine')"), tmp_path / "out").spoke_s is None
+
+
+def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
+    folder = make(tmp_path / "f", "", command=["no-such-launcher", "train.py"])
+    with pytest.raises(FaultError, match="no-such-launcher: there is no such program"):
+        run(folder, tmp_path / "out")

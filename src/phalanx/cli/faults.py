@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
-from phalanx.zoo import environments, ledger, tables
+from phalanx.zoo import environments, tables
 from phalanx.zoo.bundled import can_be_watched
+from phalanx.zoo.campaign import Campaign
 from phalanx.zoo.coverage import coverage
 from phalanx.zoo.fault import Fault, FaultError
 from phalanx.zoo.named import named_by_framework
 from phalanx.zoo.picture import draw
 from phalanx.zoo.reading import load_zoo
-from phalanx.zoo.runner import judge_ending, run_fault
-from phalanx.zoo.schedule import Result, measured_budget, remember, remembered, run_many, still_to_do
+from phalanx.zoo.schedule import Result, measured_budget, remembered, still_to_do
 from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
@@ -119,60 +119,36 @@ def run(
     ]
     if resume:
         picked = still_to_do(picked, keep, cured=cured, watched=watched)
-    stop = threading.Event()
-    _stop_on_signals(stop)
     # a crash is part of many faults; its core file is not
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     homes = _make_environments(picked, cured, venv, environment_folder)
+    campaign = Campaign(homes, keep, cured, watched, record, root if note else None)
+    _stop_on_signals(campaign.stop)
+    failed = _show(campaign.run(picked, measured_budget(jobs)), len(picked), "cures" if cured else "faults")
+    if campaign.stop.is_set():
+        typer.echo("phalanx: stopped; `--resume` goes on from here", err=True)
+        raise typer.Exit(130)
+    if watched and not cured:
+        _print(tables.times_table(remembered(keep)))
+    typer.echo(f"{len(picked) - failed} of {len(picked)} as they must be; logs in {keep}")
+    raise typer.Exit(1 if failed else 0)
 
-    def one(fault: Fault) -> Result:
-        kind = ("bundles-" if watched else "") + ("cured" if cured else "faulty")
-        out = fault.recorded if record and not (cured or watched) else keep / kind / fault.name
-        files = fault.fingerprint()
-        try:
-            outcome = run_fault(fault, homes[fault.name], out, cured=cured, watched=watched, stop=stop)
-        except FaultError as error:
-            return Result(fault.name, cured, False, str(error), 0.0, files)
-        ending = judge_ending(fault, outcome, out, cured=cured)
-        return Result(
-            fault.name,
-            cured,
-            ending.good,
-            ending.why,
-            outcome.seconds,
-            files,
-            outcome.exit_codes,
-            outcome.timed_out,
-            outcome.spoke_s,
-            watched,
-        )
 
-    by_name = {fault.name: fault for fault in picked}
-    failed: list[Result] = []
+def _show(results: Iterator[Result], expected: int, what: str) -> int:
+    """Print results as they come, with a bar in a terminal; how many were not as they must be."""
+    failed = 0
     console = Console(stderr=True)
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("cures" if cured else "faults", total=len(picked))
-        for number, result in enumerate(run_many(picked, one, measured_budget(jobs), stop), 1):
-            if stop.is_set():  # what was cut short says nothing
-                continue
+        task = progress.add_task(what, total=expected)
+        for number, result in enumerate(results, 1):
             progress.advance(task)
-            remember(keep, result)
-            fault = by_name[result.name]
-            if note and not watched and result.good and (cured or fault.healthy):
-                ledger.note(root, fault, result.seconds, environments.versions(homes[fault.name], fault))
-            failed += [] if result.good else [result]
+            failed += not result.good
             word = "ok" if result.good else f"FAILED: {result.why}"
-            typer.echo(f"[{number}/{len(picked)}] {result.name}: {word} ({result.seconds:.1f} s)")
-    if stop.is_set():
-        typer.echo("phalanx: stopped; `--resume` goes on from here", err=True)
-        raise typer.Exit(130)
-    if watched and not cured:
-        _print(tables.times_table(remembered(keep)))
-    typer.echo(f"{len(picked) - len(failed)} of {len(picked)} as they must be; logs in {keep}")
-    raise typer.Exit(1 if failed else 0)
+            typer.echo(f"[{number}/{expected}] {result.name}: {word} ({result.seconds:.1f} s)")
+    return failed
 
 
 @faults_app.command(epilog="Example: phalanx faults score --split test --misses")
@@ -255,6 +231,8 @@ def _stop_on_signals(stop: threading.Event) -> None:
 def _make_environments(picked: list[Fault], cured: bool, venv: Path | None, folder: Path) -> dict[str, Path]:
     """Where each fault runs; environments that are missing are made first."""
     if venv is not None:
+        if not (venv / "bin" / "python").exists():
+            raise _refuse(f"--venv {venv}: there is no bin/python in it")
         return {fault.name: venv.absolute() for fault in picked}
     try:
         wanted = {fault.name: environments.environment_of(fault, cured=cured) for fault in picked}

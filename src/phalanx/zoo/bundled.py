@@ -9,8 +9,8 @@ from pathlib import Path
 
 from phalanx.zoo.fault import Fault, FaultError, RunPlan
 
-# the first line of a verdict in the output of `phalanx run`
-VERDICT = re.compile("^✗ ".encode(), re.MULTILINE)
+# the line of a verdict, in the output of `phalanx run`, that names whom it accuses
+VERDICT = re.compile(rb"^  who  ", re.MULTILINE)
 # what `phalanx run` sets itself; a fault that sets it for all ranks alike only describes the cluster
 _SET_BY_LAUNCHER = ("TF_CONFIG",)
 _LAUNCHERS = ("torchrun", "processes", "horovodrun")

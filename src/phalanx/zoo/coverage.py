@@ -58,7 +58,7 @@ _CAUSES = {
     "missing broadcast": ("missing-initial-broadcast",),
     "scope error": ("variables-outside-strategy-scope",),
     "batch not divisible": ("batch-not-divisible",),
-    "version mismatch between packages": ("package-versions-do-not-fit",),
+    "version mismatch between packages": ("protobuf-mismatch", "version-conflict"),
     "ABI mismatch between packages": ("numpy-binary-mismatch",),
     "version mismatch between ranks": ("versions-differ-between-ranks",),
     "missing extension": ("extension-not-built", "compiled-extension-missing"),

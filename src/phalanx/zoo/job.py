@@ -116,6 +116,8 @@ class Job:
         command = [self._fill(word, rank) for word in words or self.plan.command]
         # resolved by us: the search for the program must use the job's PATH, not ours
         program = shutil.which(command[0], path=environment["PATH"]) or command[0]
+        if shutil.which(program, path=environment["PATH"]) is None:
+            raise FaultError(f"{command[0]}: there is no such program; the fault's [needs] say what to install")
         with (self.scratch / "logs" / log).open("ab") as stream:
             return subprocess.Popen(
                 [program, *command[1:]],

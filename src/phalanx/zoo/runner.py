@@ -37,7 +37,7 @@ def run_fault(
     plan = cured_plan(fault) if cured else fault.run
     if watched:
         plan = bundled_plan(fault, plan, venv)
-    if cured or fault.healthy:
+    if cured or fault.healthy or plan.ends_well:
         # a job that ends by itself may take longer on a busy machine; a hang is cut off where its fault says
         plan = replace(plan, timeout_s=plan.timeout_s * PATIENCE)
     with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as made:
@@ -60,7 +60,12 @@ def run_fault(
         outcome = work.execute()
         if plan.layout in ("torchrun-logdir", "per-node") and (job / "logs").is_dir():
             shutil.copytree(job / "logs", scratch / "logs" / "logs")
-        _keep(job / "bundle" if watched and (job / "bundle").is_dir() else scratch / "logs", out, sanitiser)
+        if watched and (job / "bundle").is_dir():
+            # what was on the screen is not part of the bundle
+            _keep(scratch / "logs", out.with_name(f"{out.name}.screen"), sanitiser)
+            _keep(job / "bundle", out, sanitiser)
+        else:
+            _keep(scratch / "logs", out, sanitiser)
     return outcome
 
 
