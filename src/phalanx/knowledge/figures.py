@@ -27,7 +27,9 @@ def expected_share(symptom: str, framework: str | None) -> float:
     """The share of a framework's faults that show this symptom; where it has few, the share over all frameworks counts too."""
     symptoms: dict[str, Any] = load_figures()["symptoms"]
     overall = fault_count(symptom) / sum(int(entry["faults"]) for entry in symptoms.values())
-    here = {name: int(entry["by_framework"].get(framework or "", {}).get("faults", 0)) for name, entry in symptoms.items()}
+    here = {
+        name: int(entry["by_framework"].get(framework or "", {}).get("faults", 0)) for name, entry in symptoms.items()
+    }
     return (here[symptom] + _BELIEF * overall) / (sum(here.values()) + _BELIEF)
 
 

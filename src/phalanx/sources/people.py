@@ -26,7 +26,9 @@ _TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
-_TROUBLE = re.compile(r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)")
+_TROUBLE = re.compile(
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+)
 _MOST_MESSAGES = 40
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
@@ -84,6 +86,6 @@ def split_title(prose: str) -> tuple[str, str]:
 
 def messages_in(text: str) -> tuple[str, ...]:
     """What programs say of trouble among the lines of a report: error lines pasted without their traceback, too."""
-    lines = (line.strip().strip(">*` ") for line in text.splitlines())
-    found = [line[:300] for line in lines if not line.startswith("#") and _TROUBLE.search(line)]
+    lines = (line.strip().strip(">*`# ") for line in text.splitlines())
+    found = [line[:300] for line in lines if _TROUBLE.search(line)]
     return tuple(found[:_MOST_MESSAGES])
