@@ -61,3 +61,11 @@ def test_messages_are_found_in_quotes_titles_and_bold() -> None:
 def test_an_error_line_is_no_report() -> None:
     line = "tensorflow.python.framework.errors_impl.DataLossError: not an sstable: perhaps your file is in a different file format?\n"
     assert words_of_person(line) is None
+
+
+def test_what_a_language_model_says_in_a_log_is_no_report() -> None:
+    steps = "".join(f"step {n} loss {3 - n / 100:.2f} lr 1e-4\n" for n in range(60))
+    said = (
+        "sample: I think my car has a problem and it does not start.\nsample: I am stuck and I can not find my keys.\n"
+    )
+    assert words_of_person(steps + said + steps) is None
