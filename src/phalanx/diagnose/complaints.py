@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.cues import CUES, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, STAGES
 from phalanx.diagnose.history import History
+from phalanx.diagnose.unknown import likeliest_symptom
 from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.taxonomy import SYMPTOMS
@@ -24,6 +25,7 @@ _LESS_SURE = 0.35
 _ALIKE = 0.6
 _PASTED = 0.5  # words of programs count less here: the rules read them
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,13 @@ class Complaint:
     points: dict[str, float]
     quotes: dict[str, str]
     failure: str
+    exception: Event | None
 
 
 def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
     """Weigh the words of a report."""
     title, body = split_title(prose)
-    points: Counter[str] = Counter()
+    points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose):
@@ -50,7 +53,16 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Compl
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
     failure = FAILURE.search(prose)
-    return Complaint(file, dict(points), quotes, failure[0] if failure else "")
+    return Complaint(file, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages))
+
+
+def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
+    """The first exception that is named among the messages, as it would stand at the end of a traceback."""
+    for message in messages:
+        if match := _EXCEPTION.search(message):
+            kind = match["type"].rsplit(".", 1)[-1]
+            return Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": kind})
+    return None
 
 
 def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
@@ -70,11 +82,11 @@ def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
 def _stage_shares(text: str) -> dict[Stage, float]:
     """How much the words around a hang speak for each stage, as shares of one."""
     title, body = split_title(text)
-    weights: Counter[Stage] = Counter()
+    weights: defaultdict[Stage, float] = defaultdict(float)
     for stage, weight, pattern in STAGES:
         for part, factor in ((title, 2.0), (body[:_OPENING], 1.0)):
             different = {match[0].lower() for match in pattern.finditer(part)}
-            weights[stage] += weight * factor * math.sqrt(len(different))  # type: ignore[assignment]
+            weights[stage] += weight * factor * math.sqrt(len(different))
     total = sum(weights.values())
     if total == 0:
         return {Stage.COMM: 0.5, Stage.PREP: 0.0, Stage.TRAIN: 0.5}
@@ -108,6 +120,9 @@ class Complaints:
             best = max(SYMPTOMS, key=lambda symptom: self._points(complaint, symptom))
             if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
                 claims.append(_claim(complaint, best, complaint.quotes[best]))
+            elif complaint.exception is not None:
+                symptom = likeliest_symptom(complaint.exception, None)
+                claims.append(_claim(complaint, symptom, complaint.exception.text))
             elif complaint.failure:
                 claims.append(_claim(complaint, best, complaint.failure))
         return claims

@@ -34,6 +34,7 @@ _TROUBLE = re.compile(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
+_LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
@@ -77,7 +78,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     fences = sum(1 for line in lines if _FENCE.match(line))
     is_report = (
         is_document
-        or personal >= 2
+        or (personal >= 2 and (fences >= 2 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))
         or template >= 2
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
@@ -93,8 +94,8 @@ def split_title(prose: str) -> tuple[str, str]:
 
 def messages_in(text: str) -> tuple[str, ...]:
     """What programs say of trouble among the lines of a report: error lines pasted without their traceback, too."""
-    lines = (line.strip().strip(">*` ") for line in text.splitlines())
-    found = [line[:300] for line in lines if not line.startswith("#") and _TROUBLE.search(line)]
+    lines = (line.strip().strip(">*`# ") for line in text.splitlines())
+    found = [line[:300] for line in lines if _TROUBLE.search(line)]
     return tuple(found[:_MOST_MESSAGES])
 
 
