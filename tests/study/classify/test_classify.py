@@ -29,7 +29,26 @@ KINDS = {
     "perf.hang": ("fix-communication-configuration", "stuck forever waiting barrier collective never returns frozen"),
     "build.import-error": ("fix-dependency-path", "import module missing shared object library path loader"),
 }
-FILLER = ["the", "my", "code", "training", "when", "run", "error", "with", "and", "model", "it", "i", "we", "use", "version", "example", "please", "help"]
+FILLER = [
+    "the",
+    "my",
+    "code",
+    "training",
+    "when",
+    "run",
+    "error",
+    "with",
+    "and",
+    "model",
+    "it",
+    "i",
+    "we",
+    "use",
+    "version",
+    "example",
+    "please",
+    "help",
+]
 
 
 def corpus(count: int = 150, noise: float = 0.0) -> list[Labelled]:

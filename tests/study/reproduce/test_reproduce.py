@@ -74,7 +74,11 @@ def test_the_raters_agreement_by_round(read: Study, question: str, reading: str,
 
 def test_the_raters_kappa_that_the_text_model_is_held_against(read: Study) -> None:
     names = {"type": "type", "symptom": "symptom", "fix pattern": "fix"}
-    together = {names[one.question]: round(one.agreement.kappa, 2) for one in read.agreements if one.round is None and one.reading == "folded"}
+    together = {
+        names[one.question]: round(one.agreement.kappa, 2)
+        for one in read.agreements
+        if one.round is None and one.reading == "folded"
+    }
     assert together == RATERS
 
 
