@@ -19,7 +19,7 @@ from phalanx.study.errors import StudyError, need
 FORMAT = "phalanx.text-model/1"
 _TOKEN = re.compile(r"[a-z_][a-z_0-9.]*[a-z_0-9]|[a-z]", re.IGNORECASE)
 _LONGEST_TEXT = 40_000  # beginnings tell most, and pasted logs have no end
-MOST_WORDS = 30_000
+MOST_WORDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)

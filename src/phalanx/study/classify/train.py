@@ -86,7 +86,7 @@ def _matrix(texts: Sequence[str], vocabulary: Mapping[str, int], idf: Any) -> An
 
 def _fit(matrix: Any, truth: Sequence[str]) -> Any:
     linear = need("sklearn.linear_model", "training a text model")
-    return linear.LogisticRegression(C=10.0, max_iter=400).fit(matrix, truth)
+    return linear.LogisticRegression(C=10.0, max_iter=150, tol=1e-3).fit(matrix, truth)
 
 
 def _both_sides(fitted: Any) -> tuple[Any, Any]:
