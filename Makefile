@@ -6,12 +6,12 @@ PIP := $(BIN)/pip --disable-pip-version-check
 # Exactly this release: a range would pull in gigabytes of CUDA packages.
 TORCH := torch==2.13.0
 
-.PHONY: demo test lint score zoo zoo-page bench bench-traces rules clean debian debian-zoo
+.PHONY: demo test frameworks lint score zoo zoo-page bench bench-traces rules clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
 
-test: debian $(VENV)/.torch $(VENV)/.dev
+test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -20,6 +20,11 @@ test: debian $(VENV)/.torch $(VENV)/.dev
 	$(BIN)/phalanx faults run --quick --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
+
+# TensorFlow, JAX and Horovod (compiled from source, about 7 minutes of processor time, once), each in an environment of its
+# own below .zoo: the tests run real jobs of them.
+frameworks: debian-zoo $(VENV)/.core
+	$(BIN)/phalanx faults environments tensorflow jax horovod
 
 # The score on the recorded logs of real broken jobs.
 score: $(VENV)/.core

@@ -1,6 +1,7 @@
 """Real jobs of TensorFlow, Keras, Horovod and JAX, where they are installed.
 
-The interpreter that has a framework is named by PHALANX_<FRAMEWORK>_PYTHON; otherwise this one is asked.
+The interpreter that has a framework is named by PHALANX_<FRAMEWORK>_PYTHON, or is that of the zoo's environment, which
+`make test` makes; otherwise this one is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 
 from .jobs import run, said
 
+ENVIRONMENTS = Path(__file__).parents[2] / ".zoo" / "environments"
 pytestmark = [pytest.mark.job, pytest.mark.timeout(600)]
 
 
@@ -22,8 +24,11 @@ def python_with(framework: str, package: str) -> str:
     name = f"PHALANX_{framework.upper()}_PYTHON"
     if name in os.environ:
         return os.environ[name]
+    made = ENVIRONMENTS / {"keras": "tensorflow"}.get(framework, framework)
+    if made.with_name(f"{made.name}.whole").is_file():
+        return str(made / "bin" / "python")
     if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"needs {framework}: pip install {package}, or set {name} to an interpreter that has it")
+        pytest.skip(f"needs {framework}: `make frameworks`, pip install {package}, or set {name} to an interpreter")
     return sys.executable
 
 

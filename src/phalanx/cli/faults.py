@@ -195,6 +195,28 @@ def score(
         typer.echo("\n".join(tables.misses(marks)))
 
 
+@faults_app.command("environments")
+def make_environments(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Which ones; the names alone are listed if none is.")
+    ] = None,
+    folder: Environments = environments.FOLDER,
+) -> None:
+    """Make virtual environments with TensorFlow, Keras, JAX or Horovod, for the zoo's jobs and for the tests.
+
+    Example: `phalanx faults environments tensorflow horovod` (Horovod is compiled from source).
+    """
+    if not names:
+        for one in environments.ENVIRONMENTS:
+            typer.echo(f"{one.name}: {', '.join(sorted(one.provides))}")
+        return
+    try:
+        for name in names:
+            environments.make(environments.named(name), folder.absolute(), lambda text: typer.echo(text, err=True))
+    except FaultError as error:
+        raise _refuse(error) from error
+
+
 def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | None) -> Iterator[Mark]:
     """Each fault's mark; a fault without logs is left out, one without another tool's report counts as missed."""
     causes = read_causes(root)

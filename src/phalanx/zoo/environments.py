@@ -89,15 +89,20 @@ ENVIRONMENTS = (
 _BY_NAME = {one.name: one for one in ENVIRONMENTS}
 
 
+def named(name: str) -> Environment:
+    """The environment of that name. Raises FaultError where there is none."""
+    if name not in _BY_NAME:
+        raise FaultError(f"there is no environment {name!r}; it is one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
 def environment_of(fault: Fault, *, cured: bool = False) -> Environment:
     """The environment that a fault, or its cure, runs in. Raises FaultError where there is none."""
     if cured and fault.cure is not None and fault.cure.environment is not None:
-        named = _BY_NAME.get(fault.cure.environment)
-        if named is None:
-            raise FaultError(
-                f"{fault.folder}: [cured] environment: {fault.cure.environment!r} is none of {', '.join(_BY_NAME)}"
-            )
-        return named
+        try:
+            return named(fault.cure.environment)
+        except FaultError as error:
+            raise FaultError(f"{fault.folder}: [cured] environment: {error}") from error
     for one in ENVIRONMENTS:
         if set(fault.needs.python) <= one.provides:
             return one
