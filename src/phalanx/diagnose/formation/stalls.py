@@ -29,10 +29,17 @@ def _waiting_for(waits: Waits, ranks: Iterable[int]) -> tuple[int, ...]:
 
 
 def _awaited_op(standing: Standing, waits: Waits, rank: int) -> Op:
-    """The call in which most wait for a rank; among equals the group of the lowest name, so that it is always the same."""
+    """The call in which the waiting for a rank began: the earliest outstanding one of most that wait in it.
 
-    def weight(op: Op) -> tuple[int, str, int]:
-        return (-len(waits.waiting[op]), standing.labels[op[0]], abs(op[1]))
+    Among equals the group of the lowest name, so that it is always the same.
+    """
+
+    def weight(op: Op) -> tuple[int, int, str, int]:
+        call = waits.calls[op]
+        at = (call.group, call.seq, call.is_p2p)
+        firsts = (standing.pending[one][0] for one in waits.waiting[op])
+        began = sum((first.group, first.seq, first.is_p2p) == at for first in firsts)
+        return (-began, -len(waits.waiting[op]), standing.labels[op[0]], abs(op[1]))
 
     return min(waits.awaited[rank], key=weight)
 

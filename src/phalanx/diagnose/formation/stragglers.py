@@ -14,7 +14,9 @@ from phalanx.model.trace import Traces
 
 _MOST_ROWS = 3_000_000
 _LEAST_TIMES = 5
-_LEAST_NS = 20_000_000  # 20 ms: below this it is the noise of the watchdog that finds the end
+# Ends are found by a watchdog that looks every 100 ms, each rank's at its own phase: less than one and a half of that is noise.
+_LEAST_NS = 150_000_000
+_LEAST_SHARE = 0.25  # of a rank's calls at which it must be the last: one late call a run is no straggler
 _ALWAYS = 0.6  # of the calls at which anybody is late, those at which the straggler is the last
 _OVER_NOISE = 4
 
@@ -44,7 +46,12 @@ def find_stragglers(traces: Traces, standing: Standing) -> list[Observation]:
             .agg(share=(pl.col("rank") == rank).mean(), n=pl.len())
             .filter(pl.col("n") >= _LEAST_TIMES)
         )
-        if times >= _LEAST_TIMES and len(by_group) and bool((by_group["share"] >= _ALWAYS).all()):
+        count = len(late.filter(pl.col("rank") == rank))
+        if (
+            times >= max(_LEAST_TIMES, _LEAST_SHARE * count)
+            and len(by_group)
+            and bool((by_group["share"] >= _ALWAYS).all())
+        ):
             found.append((times, rank, every))
     return [_observation(traces, standing, *max(found, key=lambda one: (one[0], -one[1])), late)] if found else []
 
