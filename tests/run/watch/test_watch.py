@@ -134,6 +134,10 @@ def test_work_of_grandchildren_counts_as_the_ranks(tmp_path: Path) -> None:
             time.sleep(0.2)
         assert len(watch._looks[0].children) == 2
         assert watch._looks[0].process.cpu < watch._looks[0].cpu
+        demand = watch._looks[0].signs.demand
+        watch.tick()
+        assert watch._looks[0].wanted > 0.4
+        assert watch._looks[0].signs.demand >= demand > watch._looks[0].demand
         watch.close()
     finally:
         os.killpg(process.pid, signal.SIGKILL)

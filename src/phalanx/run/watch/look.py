@@ -38,6 +38,8 @@ class RankLook:
     lines: int
     signs: Signs
     children: Mapping[int, ProcessSample] = field(default_factory=dict)
+    wants: Mapping[int, float] = field(default_factory=dict)  # each child's demand
+    wanted: float = 0.0  # demand of all children, also of those that have ended
 
     def as_sample(self) -> dict[str, Any]:
         """What goes into samples.jsonl."""
@@ -77,6 +79,11 @@ def look_at(
             old = before.children.get(child)
             cpu += max(sample.cpu - (old.cpu if old is not None else 0.0), 0.0)
             reaped += max(sample.reaped - (old.reaped if old is not None else 0.0), 0.0)
+    wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
+    wanted = before.wanted if before is not None else 0.0
+    wanted += sum(
+        max(want - (before.wants.get(child, 0.0) if before is not None else 0.0), 0.0) for child, want in wants.items()
+    )
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
@@ -86,7 +93,7 @@ def look_at(
         progress=progress + hearing.news,
         calls=progress + hearing.advances,
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
-        demand=demand,
+        demand=demand + wanted,  # a compiler that gets no processor is at work, too
         io=io.read + io.written + io.characters if io is not None else 0,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
@@ -94,6 +101,5 @@ def look_at(
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
-    return RankLook(
-        now, process, beat, io, demand, delay, cpu, reaped, memory, peak, progress, hearing.lines, signs, children
-    )
+    counted = (demand, delay, cpu, reaped, memory, peak, progress, hearing.lines)
+    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted)
