@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,14 +60,19 @@ class RankLook:
 
 
 def look_at(
-    pid: int, file: HeartbeatFile | None, hearing: Hearing, before: RankLook | None, now: float
+    pid: int,
+    file: HeartbeatFile | None,
+    hearing: Hearing,
+    before: RankLook | None,
+    now: float,
+    family: Sequence[int] | None = None,
 ) -> RankLook | None:
-    """The rank as it is now; None if its process is gone or has ended."""
+    """The rank as it is now; None if its process is gone or has ended. `family` is all its children, if known."""
     process = sample_process(pid)
     if process is None or process.state in "ZX":
         return None
     children = {}
-    for child in family_of(pid):
+    for child in family_of(pid) if family is None else family:
         sample = sample_process(child)
         if sample is not None and sample.state not in "ZX":
             children[child] = sample
@@ -75,15 +80,14 @@ def look_at(
     if before is not None:
         cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
         reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
-        for child, sample in children.items():
-            old = before.children.get(child)
-            cpu += max(sample.cpu - (old.cpu if old is not None else 0.0), 0.0)
-            reaped += max(sample.reaped - (old.reaped if old is not None else 0.0), 0.0)
+        for child, sample in children.items():  # what a child did before it was first seen is not news
+            old = before.children.get(child, sample)
+            cpu += max(sample.cpu - old.cpu, 0.0)
+            reaped += max(sample.reaped - old.reaped, 0.0)
     wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
-    wanted = before.wanted if before is not None else 0.0
-    wanted += sum(
-        max(want - (before.wants.get(child, 0.0) if before is not None else 0.0), 0.0) for child, want in wants.items()
-    )
+    wanted = 0.0
+    if before is not None:
+        wanted = before.wanted + sum(max(want - before.wants.get(child, want), 0.0) for child, want in wants.items())
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
