@@ -17,6 +17,7 @@ from phalanx.run.observer import Setup
 from phalanx.run.watch import Watch
 from phalanx.run.watch import snapshot as snapshots
 from phalanx.run.watch.stacks import GRANT, ProcessStacks
+from phalanx.run.watch.stall import StallDetector
 
 
 @pytest.fixture
@@ -129,6 +130,7 @@ def test_work_of_grandchildren_counts_as_the_ranks(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", rank], start_new_session=True)
     try:
         watch = watch_on(tmp_path, [process])
+        watch._detector = StallDetector(floor=1.0, start=2.0)
         end = time.monotonic() + 60
         while time.monotonic() < end and (0 not in watch._looks or watch._looks[0].wanted < 0.5):
             watch.tick()

@@ -23,7 +23,7 @@ from phalanx.run.watch.suspicion import Inquiry
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_BUSY_LOOKS_S = 30.0
 _NATIVE_AFTER_S = 6.0
-_SUSPICIOUS_S, _FAMILIES_EVERY_S = 1.5, 1.5
+_FAMILIES_EVERY_S = 1.5
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
 
@@ -120,7 +120,7 @@ class Watch:
 
     def _note_families(self, now: float) -> None:
         """When nothing moves, all children are wanted, also those that other threads started: PyTorch's compilers are."""
-        if self._detector.quiet(now) < _SUSPICIOUS_S:
+        if self._detector.quiet(now) < self._detector.patience / 2:
             self._families = {}
         elif now - self._families_noted >= _FAMILIES_EVERY_S:
             self._families, self._families_noted = children_of(self._pids.values()), now
