@@ -48,7 +48,15 @@ class Frame:
             return path.removesuffix(".py") not in sys.stdlib_module_names
         if path.split("/", 1)[0] in _PACKAGES:
             return False
-        library = ("site-packages/", "dist-packages/", "/lib/python3", "/lib/python2", "/envs/", "/conda/lib/")
+        library = (
+            "site-packages/",
+            "dist-packages/",
+            "/lib/python3",
+            "/lib/python2",
+            "/envs/",
+            "/conda/lib/",
+            "/torchinductor_",
+        )
         return not any(mark in path for mark in library)
 
 
