@@ -6,26 +6,49 @@ PIP := $(BIN)/pip --disable-pip-version-check
 # Exactly this release: a range would pull in gigabytes of CUDA packages.
 TORCH := torch==2.13.0
 
-.PHONY: demo test lint score bench rules clean debian
+.PHONY: demo test frameworks lint score zoo zoo-page bench bench-traces rules clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
 
-test: debian $(VENV)/.torch $(VENV)/.dev
+test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
 	$(BIN)/pytest -n 2
+	$(BIN)/phalanx faults run --quick --venv $(VENV)
+	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
+
+# TensorFlow, JAX and Horovod (compiled from source, about 7 minutes of processor time, once), each in an environment of its
+# own below .zoo: the tests run real jobs of them.
+frameworks: debian-zoo $(VENV)/.core
+	$(BIN)/phalanx faults environments tensorflow jax horovod
 
 # The score on the recorded logs of real broken jobs.
 score: $(VENV)/.core
 	$(BIN)/phalanx faults score
 
+# The whole zoo for real: makes the environments it needs (Horovod is compiled), runs all faults, healthy jobs and cures.
+# It goes on where it was stopped; `make zoo FRESH=1` begins anew.
+zoo: debian-zoo $(VENV)/.core
+	$(if $(FRESH),rm -rf .zoo/runs)
+	$(BIN)/phalanx faults run --all --resume || failed=1; \
+	$(BIN)/phalanx faults run --all --cured --resume || failed=1; \
+	$(BIN)/phalanx faults score --logs .zoo/runs/faulty; exit $${failed:-0}
+
+# The tables and the picture of docs/zoo.md.
+zoo-page: $(VENV)/.core
+	$(BIN)/phalanx faults score --write docs/zoo.md --svg docs/zoo.svg
+
 # Speed against ripgrep on generated logs; see bench/README.md.
 bench: debian $(VENV)/.dev
 	$(BIN)/python bench/diagnose_vs_ripgrep.py
+
+# Verdicts from collective traces against PyTorch's own analyzer.
+bench-traces: $(VENV)/.torch $(VENV)/.dev
+	$(BIN)/python bench/traces_vs_fr_trace.py --flat
 
 $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -y -q python3-venv; }
@@ -55,5 +78,17 @@ debian:
 	  else echo "not root: $$package is not installed, tests that need it will be skipped"; fi; \
 	done
 
+# What the zoo's jobs need beside Python packages: compilers for the builds, ssh for horovodrun, namespaces and mounts.
+debian-zoo:
+	@missing=; for need in cmake:cmake g++:g++ ninja-build:ninja openssh-client:ssh util-linux:unshare; do \
+	  command -v $${need##*:} >/dev/null || missing="$$missing $${need%%:*}"; \
+	done; \
+	[ -f /usr/include/python3.11/Python.h ] || missing="$$missing python3-dev"; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  echo "installing$$missing"; apt-get update -q >/dev/null; \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; \
+	else echo "not root: install$$missing first, or faults that need them will fail"; fi
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache bench/data
+	rm -rf $(VENV) .zoo .mypy_cache .ruff_cache .pytest_cache bench/data

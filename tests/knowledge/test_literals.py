@@ -46,3 +46,9 @@ def test_every_match_in_the_rules_cases_contains_one(case: object) -> None:
                 match = spec.line.search(line)
                 if match:
                     assert any(fold(literal) in fold(match[0]) for literal in spec.literals), (rule.code, match[0])
+
+
+def test_literals_by_what_the_asker_finds_common() -> None:
+    pattern = r"(?:dataset|loader) \d+ (?:vanished|was lost)"
+    assert required_literals(pattern, lambda text: text in ("dataset", "loader")) == {"vanished", "was lost"}
+    assert required_literals(pattern, lambda text: text in ("vanished", "was lost")) == {"dataset", "loader"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phalanx.sources.people import words_of_person
+from phalanx.sources.people import messages_in, split_title, words_of_person
 
 REPORT = """\
 # Training is slower with two GPUs
@@ -42,3 +42,30 @@ def test_logs_are_not_reports() -> None:
     chatty = "To avoid data inconsistency, we are taking the entire process down.\nPlease check your settings, we recommend more workers.\n"
     assert words_of_person("epoch 1 step 2 loss 3\n" * 5 + "2024-01-02 10:00:00 x\n" + chatty) is None
     assert words_of_person("") is None
+
+
+def test_title_and_rest_are_told_apart() -> None:
+    words = words_of_person(REPORT)
+    assert words is not None
+    title, body = split_title(words)
+    assert title == "Training is slower with two GPUs"
+    assert body.startswith("I am training a ResNet")
+    assert split_title("no mark here") == ("", "no mark here")
+
+
+def test_messages_are_found_in_quotes_titles_and_bold() -> None:
+    text = "# RuntimeError: bad\n> **ValueError: worse**\nfine here\nop failed at line 3\n"
+    assert messages_in(text) == ("RuntimeError: bad", "ValueError: worse", "op failed at line 3")
+
+
+def test_an_error_line_is_no_report() -> None:
+    line = "tensorflow.python.framework.errors_impl.DataLossError: not an sstable: perhaps your file is in a different file format?\n"
+    assert words_of_person(line) is None
+
+
+def test_what_a_language_model_says_in_a_log_is_no_report() -> None:
+    steps = "".join(f"step {n} loss {3 - n / 100:.2f} lr 1e-4\n" for n in range(60))
+    said = (
+        "sample: I think my car has a problem and it does not start.\nsample: I am stuck and I can not find my keys.\n"
+    )
+    assert words_of_person(steps + said + steps) is None

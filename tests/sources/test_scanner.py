@@ -7,7 +7,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phalanx.sources.scanner import LOOK_AHEAD, Needle, NeedleSet, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, LOOK_AHEAD, Needle, NeedleSet, hits, pieces, refused_expressions
 
 NEEDLES = NeedleSet(
     [Needle("boom town"), Needle("WARNED", ignores_case=True), Needle(r"loss\W{0,4}nan\b", is_expression=True)]
@@ -63,3 +63,24 @@ def test_what_the_engine_cannot_take_is_said() -> None:
     good, bad = [rf"word{number}(?P<x>a+)(?=b)" for number in range(9)], r"(\w+) again \1 (?<=(x|yy))(unclosed"
     assert refused_expressions(good) == set()
     assert refused_expressions([*good, bad, *good]) == {bad}
+
+
+def test_the_last_piece_holds_the_whole_tail() -> None:
+    lines = [b"%07d boom town" % number if number % 1000 == 0 else b"%07d quiet" % number for number in range(120_000)]
+    data = b"\n".join(lines) + b"\n"
+    last = [piece for piece in pieces(io.BytesIO(data), 300_000) if piece.is_last]
+    assert len(last) == 1
+    assert len(last[0].data) >= EDGE
+    assert data.endswith(bytes(last[0].data))
+
+
+def test_numbers_of_lines_over_many_pieces() -> None:
+    lines = [b"boom town" if number % 997 == 0 else b"x" * (number % 200) for number in range(60_000)]
+    found = lines_found(b"\n".join(lines), 100_000)
+    assert [number for number, _ in found] == [number + 1 for number in range(60_000) if number % 997 == 0]
+
+
+def test_needles_that_are_done_count_only_in_the_tail() -> None:
+    data = b"boom town\n" + b"quiet\n" * 100_000 + b"boom town\n"
+    (piece,) = pieces(io.BytesIO(data))
+    assert [piece.line_at(hit.start) for hit in hits(piece, NEEDLES, {0})] == [100_002]

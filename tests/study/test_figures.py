@@ -10,17 +10,15 @@ from typing import Any
 import pytest
 
 from phalanx.study.__main__ import main
+from phalanx.study.errors import StudyError
 from phalanx.study.figures import (
     SHEET_FILE,
     SHIPPED_FILE,
-    FiguresError,
     compute_figures,
     fold_rows,
     render_figures,
 )
 from phalanx.study.labels import FIX_PATTERNS
-
-STUDY = Path(__file__).resolve().parents[3] / "shared" / "study"
 
 # Symptom, faults, distributed-specific faults; below it the sheet's most frequent fixes, in order.
 STUDY_TABLE = """
@@ -140,14 +138,6 @@ def parse_study_table() -> dict[str, tuple[int, int, list[tuple[str, int]]]]:
 
 
 EXPECTED = parse_study_table()
-
-
-@pytest.fixture(scope="module")
-def study() -> Path:
-    if not (STUDY / SHEET_FILE).is_file():
-        pytest.skip("the authors' data are not beside the repository (../shared/study)")
-    pytest.importorskip("openpyxl", reason="reading the sheet needs the extra `study`")
-    return STUDY
 
 
 @pytest.fixture(scope="module")
@@ -289,13 +279,13 @@ def test_a_row_without_a_link_takes_the_type_of_the_issue_above(tmp_path: Path) 
     ],
 )
 def test_a_row_that_cannot_be_folded_is_named(row: Sequence[Any], message: str) -> None:
-    with pytest.raises(FiguresError, match=message):
+    with pytest.raises(StudyError, match=message):
         fold_rows([row])
 
 
 def test_other_columns_than_the_studys_are_refused(tmp_path: Path) -> None:
     write_workbook(tmp_path, [], header=("kind", *FAULT_HEADER[1:]))
-    with pytest.raises(FiguresError, match="sheet 'faults': expected the columns"):
+    with pytest.raises(StudyError, match="sheet 'faults': expected the columns"):
         compute_figures(tmp_path)
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import threading
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from phalanx.zoo.fault import FaultError, load_fault
-from phalanx.zoo.runner import Outcome, main, marked_processes, run_fault
+from phalanx.zoo.fault import FaultError
+from phalanx.zoo.job import Outcome, marked_processes
+from phalanx.zoo.reading import load_fault
+from phalanx.zoo.runner import PATIENCE, judge_ending, run_fault
 
 TOML = """
 title = "t"
@@ -190,13 +195,86 @@ def test_ports_are_put_into_the_command(tmp_path: Path) -> None:
     assert all(port.isdigit() for port in ports)
 
 
-def test_the_command_line_records_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make(tmp_path / "torch-f", "print('hello')\nraise SystemExit(3)")
-    (folder / "recorded").mkdir()
-    (folder / "recorded" / "old.log").write_text("old", encoding="utf-8")
-    assert main([str(folder)]) == 0
-    assert [file.name for file in (folder / "recorded").iterdir()] == ["job.log"]
-    assert "[1/1] torch-f: ok" in capsys.readouterr().out
-    assert main([str(folder), "--cured"]) == 1
-    assert "no cure" in capsys.readouterr().err
-    assert main([str(tmp_path / "missing")]) == 1
+def test_what_is_prepared_is_there_and_is_not_recorded(tmp_path: Path) -> None:
+    make_file = [sys.executable, "-c", "print('downloading'); open('data.txt', 'w').write('42')"]
+    folder = make(tmp_path / "f", "print(open('data.txt').read())", more=f"prepare = [{json.dumps(make_file)}]")
+    assert run(folder, tmp_path / "out").clean
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["job.log"]
+    assert (tmp_path / "out" / "job.log").read_text() == "42\n"
+
+
+def test_a_preparation_that_fails_says_what_it_printed(tmp_path: Path) -> None:
+    bad = [sys.executable, "-c", "raise SystemExit('no such package')"]
+    folder = make(tmp_path / "f", "print('never')", more=f"prepare = [{json.dumps(bad)}]")
+    with pytest.raises(FaultError, match="failed before the job began: no such package"):
+        run(folder, tmp_path / "out")
+
+
+def test_a_set_stop_ends_the_job_at_once(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    fault = load_fault(make(tmp_path / "f", "import time; time.sleep(300)", timeout=250))
+    outcome = run_fault(fault, None, tmp_path / "out", grace_s=0.5, stop=stop)
+    assert outcome.timed_out
+    assert outcome.seconds < 60
+
+
+@pytest.mark.parametrize(
+    ("script", "more", "cured", "words"),
+    [
+        ("raise SystemExit(1)", "", False, ""),
+        ("print('fine')", "", False, "must fail or hang"),
+        ("print('lost 3 rows')", 'ends_well = true\nshows = "lost \\\\d+ rows"', False, ""),
+        ("print('fine')", 'ends_well = true\nshows = "lost"', False, "the fault did not show"),
+        ("print('lost 3 rows')", 'ends_well = true\nshows = "lost"\n[cured]\nenv = {}', True, "still shows 'lost'"),
+        ("raise SystemExit(3)", "[cured]\nenv = {}", True, "it must end well, but ended with {'launcher': 3}"),
+        ("print('fine')", "[cured]\nenv = {}", True, ""),
+    ],
+)
+def test_a_fault_must_show_and_a_cure_must_not(tmp_path: Path, script: str, more: str, cured: bool, words: str) -> None:
+    fault = load_fault(make(tmp_path / "f", script, more=more))
+    outcome = run_fault(fault, None, tmp_path / "out", cured=cured, grace_s=0.5)
+    ending = judge_ending(fault, outcome, tmp_path / "out", cured=cured)
+    assert ending.good == (not words)
+    assert words in ending.why
+
+
+def test_jobs_that_end_by_themselves_get_more_time(tmp_path: Path) -> None:
+    folder = make(tmp_path / "f", "import time; time.sleep(1.5)", timeout=1, more="[cured]\nenv = {}")
+    assert run(folder, tmp_path / "a").timed_out
+    assert PATIENCE > 1
+    assert run(folder, tmp_path / "b", cured=True).clean
+
+
+def test_what_pip_installs_does_not_change_the_environment(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    subprocess.run([sys.executable, "-m", "venv", str(base)], check=True, timeout=200)
+    wheel = "zoo_trial-1.0-py3-none-any.whl"
+    package = make(tmp_path / "f", "", command=["pip", "install", "--no-index", f"./{wheel}"])
+    text = (package / "fault.toml").read_text(encoding="utf-8").replace('launcher = "python"', 'launcher = "pip"')
+    (package / "fault.toml").write_text(text.replace("timeout_s = 20", "timeout_s = 200"), encoding="utf-8")
+    with zipfile.ZipFile(package / wheel, "w") as archive:
+        archive.writestr("zoo_trial-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: zoo-trial\nVersion: 1.0\n")
+        archive.writestr(
+            "zoo_trial-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("zoo_trial-1.0.dist-info/RECORD", "")
+    outcome = run_fault(load_fault(package), base, tmp_path / "out", grace_s=0.5)
+    log = (tmp_path / "out" / "job.log").read_text(encoding="utf-8")
+    assert outcome.clean, log
+    assert "Successfully installed zoo-trial-1.0" in log
+    assert not list(base.glob("lib/python3*/site-packages/zoo*"))
+
+
+def test_it_is_noted_when_the_logs_first_tell_of_trouble(tmp_path: Path) -> None:
+    script = "import time\nprint('step 1', flush=True)\ntime.sleep(1)\nraise ValueError('x')"
+    outcome = run(make(tmp_path / "f", script), tmp_path / "out")
+    assert outcome.spoke_s is not None
+    assert 1.0 <= outcome.spoke_s <= outcome.seconds + 0.5
+    assert run(make(tmp_path / "g", "print('fine')"), tmp_path / "out").spoke_s is None
+
+
+def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
+    folder = make(tmp_path / "f", "", command=["no-such-launcher", "train.py"])
+    with pytest.raises(FaultError, match="no-such-launcher: there is no such program"):
+        run(folder, tmp_path / "out")

@@ -56,3 +56,8 @@ def test_odd_bytes_and_carriage_returns_survive(tmp_path: Path, sanitiser: Sanit
     file.write_bytes(b"10%\r20%\r\n\xff on vm\n")
     sanitiser.clean_file(file)
     assert file.read_bytes() == b"10%\r20%\r\n\xff on node0\n"
+
+
+def test_where_pip_built_something_is_left_out(sanitiser: Sanitiser) -> None:
+    text = "D /tmp/pip-wheel-v5_hxmqd/horovod_f40d/horovod/common/operations.cc:107] up\n"
+    assert sanitiser.clean(text) == "D /var/tmp/pip-wheel-x/horovod_f40d/horovod/common/operations.cc:107] up\n"

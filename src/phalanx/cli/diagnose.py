@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.model import Report
 from phalanx.report import Format, print_text, render
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _EXAMPLES = """\
 Examples:
@@ -67,6 +69,8 @@ def _with_progress(paths: list[str]) -> Report:
     console = Console(stderr=True)
     if not console.is_terminal:
         return diagnose_paths(paths)
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("reading", total=_total_bytes(paths))

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
-from rich.progress import track
 from rich.table import Table
 
 from phalanx.diagnose.cases import check_rule, write_messages
@@ -76,6 +74,8 @@ def explain(code: Annotated[str, typer.Argument(help="The rule's code.")]) -> No
         f"{number}. **{fix.title}** (`{fix.pattern}`). {fix.do} {fix.why}" for number, fix in enumerate(rule.fixes, 1)
     ]
     parts.append(f"## References\n{rule.sections['References']}")
+    from rich.markdown import Markdown  # loads a lexer for every language: only where it is shown
+
     Console().print(Markdown("\n\n".join(parts)))
 
 
@@ -90,6 +90,8 @@ def run_cases(
     everything = load_rules()
     picked = _pick(codes)
     problems = []
+    from rich.progress import track
+
     shown = track(picked, description="rules", console=Console(stderr=True), transient=True, disable=len(picked) < 20)
     for rule in shown:
         if fill_in:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from phalanx.diagnose.advice import what_was_not_checked
 from phalanx.diagnose.history import History
@@ -12,16 +14,22 @@ from phalanx.diagnose.match import apply_rules, patterns_of
 from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_rules
 from phalanx.model import Report, Unchecked
+from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
+from phalanx.sources.bundle import earlier_attempts
 from phalanx.sources.traces import find_traces, read_traces
 
 __all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
 
 
-def diagnose_paths(paths: list[str], progress: Callable[[int], None] | None = None) -> Report:
+def diagnose_paths(
+    paths: list[str], progress: Callable[[int], None] | None = None, jobs: Sequence[Traces] | None = None
+) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
     inputs, unchecked = find_inputs(paths)
-    return diagnose_inputs(inputs, load_rules(), unchecked, progress)
+    report = diagnose_inputs(inputs, load_rules(), unchecked, progress, jobs)
+    restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
+    return replace(report, restarts=tuple(restarts)) if restarts else report
 
 
 def diagnose_inputs(
@@ -29,9 +37,10 @@ def diagnose_inputs(
     rules: Sequence[Rule],
     unchecked: Sequence[Unchecked] = (),
     progress: Callable[[int], None] | None = None,
+    jobs: Sequence[Traces] | None = None,
 ) -> Report:
-    """Read the inputs, apply the rules, weigh what they say."""
-    seen = _collect(inputs, rules, progress)
+    """Read the inputs, apply the rules, weigh what they say. `jobs`: their traces, where they were read before."""
+    seen = _collect(inputs, rules, progress, jobs)
     world = build_world(seen)
     history = History(seen, world)
     findings = judge(apply_rules(rules, seen, history), history)
@@ -40,7 +49,10 @@ def diagnose_inputs(
 
 
 def _collect(
-    inputs: Sequence[Input], rules: Sequence[Rule], progress: Callable[[int], None] | None = None
+    inputs: Sequence[Input],
+    rules: Sequence[Rule],
+    progress: Callable[[int], None] | None = None,
+    jobs: Sequence[Traces] | None = None,
 ) -> Observations:
     """Read everything: collective traces by their own readers, the rest as logs and records."""
     collector = _collector(tuple(rules))
@@ -49,7 +61,7 @@ def _collect(
     if traces:
         from phalanx.diagnose.evidence_of_traces import take_in  # the tables' library takes long to load
 
-        take_in(read_traces(traces, progress), seen, collector)
+        take_in(list(jobs) if jobs is not None else read_traces(traces, progress), seen, collector)
     return seen
 
 

@@ -40,7 +40,11 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
-        return _by_traces(history) or _gone(printers, history) if claim.is_communication else frozenset()
+        if not claim.is_communication:
+            return frozenset()
+        # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
+        elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
+        return _by_traces(history) or _gone(printers, history) or elsewhere
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:

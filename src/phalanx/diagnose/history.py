@@ -8,8 +8,10 @@ from functools import cached_property
 
 from phalanx.model import Event, EventKind, World
 from phalanx.sources import FileSurvey, Observations
+from phalanx.sources.survey import SUPERVISED
 
 _ENDED_BY_OTHERS = {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
+_RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them have no order among the ranks' own
 # Words of launchers that end a job because a rank failed, or that were told to stop.
 _WRAPPERS = re.compile(
     r"ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException|SystemExit|KeyboardInterrupt"
@@ -52,9 +54,23 @@ class History:
         return bool(codes) and not any(codes.values()) and codes.keys() >= self.world.all_ranks
 
     @cached_property
+    def is_supervised(self) -> bool:
+        """A launcher of ours kept the record: it is known who ended by itself and who was ended, and whether all stood still."""
+        return any(file.signs[SUPERVISED] for file in self.seen.files)
+
+    @cached_property
+    def was_only_interrupted(self) -> bool:
+        """A person or a time limit ended a job that was watched, in which nobody had died and nothing stood still."""
+        stands = any(event.kind is EventKind.STALL and not self.went_on_after(event) for event in self.seen.events)
+        ended = [event for event in self._exits if event.data.get("by")]
+        return self.is_supervised and bool(ended) and not self.own_deaths and not stands
+
+    @cached_property
     def own_deaths(self) -> list[Event]:
         """Exits that a rank brought on itself: not those by a signal from outside that every rank got, nor the end
         of a rank that was put away after the others had given up waiting for it."""
+        if self.is_supervised:
+            return [event for event in self._exits if event.data["code"] != 0 and not event.data.get("by")]
         exits = self._exits
         codes = [int(event.data["code"]) for event in exits]
         all_alike = len({event.rank for event in exits}) > 1 and len(set(codes)) == 1
@@ -97,7 +113,7 @@ class History:
     def _ended_well_after(self, event: Event) -> bool:
         """The job says further down that it is done, and nobody died after that: it was restarted, or got over it."""
         file = self.file_of(event)
-        if file is None or file.is_report or event.source == "record":
+        if file is None or file.is_report or event.source in _RECORDS:
             return False
         end = max((entry.finished or 0 for entry in file.ranks.values()), default=0)
         deaths = (other for other in self.seen.events if other.kind is EventKind.EXIT and other.data["code"] != 0)
@@ -107,8 +123,11 @@ class History:
         """The rank trained on, or ended well, after this event."""
         if self.is_clean or (event.rank is None and self._ended_well_after(event)):
             return True
+        if event.source == "watch":
+            later = (one for one in self.seen.events if one.source == "watch" and one.line > event.line)
+            return any(one.data["seen"] == "recovered" for one in later)
         file = self.file_of(event)
-        if file is None or file.is_report or event.source in ("prose", "record"):
+        if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
         if event.rank is not None:
             if self.exit_codes.get(event.rank, 0) != 0:

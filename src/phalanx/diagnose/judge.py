@@ -8,11 +8,12 @@ from collections import Counter
 from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame
 from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.complaints import Complaints
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.silence import find_silent_hang
-from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.stage import is_building, stage_of
 from phalanx.diagnose.template import fill, name_ranks
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
@@ -20,20 +21,30 @@ from phalanx.model import Evidence, Finding, Role, Stage
 
 _MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
+_MOST_POINTS = 6.0  # what words can add to a claim
 _SPECIFIC = 30  # rules below this priority are general catches
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
     """The findings, best first."""
+    if history.was_only_interrupted:
+        return []  # whatever ranks said while they were ended says nothing of the job
     claims = claims + unexplained(claims, history) + find_disagreements(history)
     for claim in claims:
         claim.stage = claim.stage or _stage(claim, history)
         if claim.rule is not None:
             claim.symptom = claim.rule.symptom_at(claim.stage)
+        if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
+            claim.symptom = "build.install-failure"
     assign_blame(claims, history)
     if not any(claim.fatal for claim in claims):
         claims += find_silent_hang(history)
-    ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
+    complaints = Complaints(history)
+    if complaints.is_only_report:
+        claims += complaints.as_claims()
+        ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
+    else:
+        ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
 
@@ -65,6 +76,24 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
         -min(times, default=math.inf),
         -first,
     )
+
+
+def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
+    """Messages pasted into a report are proof only of what the person complains about, so both weigh together."""
+    is_general = claim.priority < _SPECIFIC
+    if claim.rule is None:
+        proof = 0.0 if claim.from_prose else 1.5
+    elif claim.from_prose:
+        proof = 1.5 if is_general else 3.0 if claim.depth is Claims.CAUSE else 2.5
+    elif is_general:
+        proof = 1.5
+    else:
+        proof = 2.0 + claim.confidence.weight
+    if claim.depth is Claims.VICTIM:
+        proof -= 1.5
+    knows_why = claim.rule is not None and claim.depth is Claims.CAUSE
+    said = complaints.points(claim.symptom, with_alike=knows_why)
+    return proof + min(said, _MOST_POINTS) + claim.priority / 100
 
 
 def _is_vague_in_report(claim: Claim, history: History) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge import EvidenceSpec, Ranks, Rule
-from phalanx.knowledge.literals import is_common
+from phalanx.knowledge.literals import is_common, required_literals
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import Match, Observations, Pattern
 from phalanx.sources.readers.exits import normal_code
@@ -27,6 +28,7 @@ def patterns_of(rules: Iterable[Rule]) -> list[Pattern]:
             spec.line.ignores_case,
             is_common=any(map(is_common, spec.literals)),
             once=spec.role in _ONCE and spec.ranks is Ranks.ANY,
+            literals_by=partial(required_literals, spec.line.pattern),
         )
         for rule in rules
         for index, spec in enumerate(rule.evidence)
@@ -149,6 +151,8 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
 
 def _on_enough(spec: EvidenceSpec, proofs: list[Proof], history: History) -> bool:
     """Whether as many ranks show it as the rule asks."""
+    if spec.ranks is Ranks.ANY:
+        return bool(proofs)
     ranks = {proof.event.rank for proof in proofs if proof.event.rank is not None}
     everyone = history.world.all_ranks
     match spec.ranks:
@@ -156,7 +160,5 @@ def _on_enough(spec: EvidenceSpec, proofs: list[Proof], history: History) -> boo
             return len(ranks) == 1
         case Ranks.SOME:
             return bool(ranks) and ranks < everyone
-        case Ranks.ALL:
-            return bool(ranks) and ranks >= everyone
         case _:
-            return bool(proofs)
+            return bool(ranks) and ranks >= everyone

@@ -30,8 +30,8 @@ def find_silent_hang(history: History) -> list[Claim]:
     """At most one claim, and only if the job was ended from outside and did not end well."""
     ranks = history.world.ranks
     ended_well = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
-    if not history.was_interrupted or history.is_clean or ended_well:
-        return []
+    if not history.was_interrupted or history.is_clean or ended_well or history.is_supervised:
+        return []  # a watch that looked all the time would have said so
     stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
     waiting = [event for event in stacks if _is_waiting(event)]
     elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]

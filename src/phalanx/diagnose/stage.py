@@ -37,12 +37,12 @@ _PREP_FUNCTIONS = re.compile(
     re.I,
 )
 _COMM_FUNCTIONS = re.compile(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
-_BUILD_SIGNS = re.compile(r"setup\.py|pip[/ ]|CMake|building '|egg_info|bdist_wheel")
+_BUILD_SIGNS = re.compile(r"setup\.py|pip[/ ]|pip-(?:install|req-build|build)-|CMake|building '|egg_info|bdist_wheel")
 
 
 def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Stage | None:
     """The stage an event happened at; None where the evidence does not tell."""
-    if event.source == "build" or (event.frames and any(_BUILD_SIGNS.search(frame.file) for frame in event.frames)):
+    if is_building(event):
         return Stage.BUILD
     by_frames = _by_frames(event)
     if by_frames is Stage.BUILD:
@@ -50,6 +50,11 @@ def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Sta
     if after_progress or _progressed_before(event, file):
         return Stage.TRAIN
     return by_frames
+
+
+def is_building(event: Event) -> bool:
+    """A package is being built or installed: what fails to be imported there is missing for the build."""
+    return event.source == "build" or any(_BUILD_SIGNS.search(frame.file) for frame in event.frames)
 
 
 def _progressed_before(event: Event, file: FileSurvey | None) -> bool:

@@ -35,6 +35,16 @@ _BY_STAGE = {
     Stage.TRAIN: "fail.other",
     None: "fail.other",
 }
+# Of an exception without telling words: what such exceptions mostly are in training.
+_BY_TYPE = {
+    "AssertionError": "fail.graph-execution-error",
+    "ValueError": "fail.graph-execution-error",
+    "TypeError": "fail.graph-execution-error",
+    "InvalidArgumentError": "fail.graph-execution-error",
+    "InternalError": "fail.graph-execution-error",
+    "FailedPreconditionError": "fail.graph-execution-error",
+    "IndexError": "fail.tensor-mismatch",
+}
 _DATA_FRAMES = re.compile(r"utils/data/|dataset|dataloader|tf/data|\bdata/", re.I)
 
 
@@ -42,11 +52,16 @@ def likeliest_symptom(event: Event, stage: Stage | None) -> str:
     """The symptom that an exception no rule knows most likely is."""
     if event.source == "build":
         return "build.install-failure"
+    if stage is Stage.BUILD:
+        return "build.import-error"
     for pattern, by_stage in _WORDS:
         if pattern.search(event.text):
             return by_stage.get(stage, by_stage[None])
     if any(_DATA_FRAMES.search(frame.file) for frame in event.frames):
         return "prep.data-loading-failure"
+    if stage in (None, Stage.TRAIN):
+        kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+        return _BY_TYPE.get(kind, _BY_STAGE[stage])
     return _BY_STAGE[stage]
 
 
@@ -128,12 +143,16 @@ def _from_deaths(events: list[Event]) -> Claim:
     symptom = {-signal.SIGSEGV: "fail.segmentation-fault", -signal.SIGKILL: "fail.out-of-memory"}.get(
         code, "fail.other"
     )
+    why = events[0].data.get("why") or {}
+    if why.get("cause") in ("killed", "asked-to-end"):
+        symptom = "fail.other"  # the watch knows that it was not for memory
+    known = f": {_quoted(str(why['text']))}" if why.get("text") else " and printed no reason"
     return Claim(
         rule=None,
         symptom=symptom,
         cause="died-without-words",
         title="A process ended and left no message",
-        summary=f"{{ranks|A process}} ended with {how} and printed no reason.",
+        summary=f"{{ranks|A process}} ended with {how}{known}.",
         depth=Claims.SYMPTOM,
         blame=Blame.PRINTER,
         fatal=True,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 LAUNCHERS: dict[str, re.Pattern[str]] = {
+    "phalanx run": re.compile(r"^phalanx: \d+ ranks?\b.*a rank \("),
     "deepspeed": re.compile(r"deepspeed[./]launcher|\[launch\.py:\d+:|\bdeepspeed --"),
     "accelerate": re.compile(r"\baccelerate launch\b|accelerate/commands/launch"),
     "horovodrun": re.compile(r"\bhorovodrun\b|horovod/runner/|\[\d+\]<std(?:out|err)>"),

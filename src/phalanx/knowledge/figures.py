@@ -7,6 +7,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+_BELIEF = 20  # so many faults' worth the shares over all frameworks weigh
+
 
 @cache
 def load_figures() -> dict[str, Any]:
@@ -19,6 +21,16 @@ def load_figures() -> dict[str, Any]:
 def fault_count(symptom: str) -> int:
     """How many of the study's faults showed this symptom."""
     return int(load_figures()["symptoms"][symptom]["faults"])
+
+
+def expected_share(symptom: str, framework: str | None) -> float:
+    """The share of a framework's faults that show this symptom; where it has few, the share over all frameworks counts too."""
+    symptoms: dict[str, Any] = load_figures()["symptoms"]
+    overall = fault_count(symptom) / sum(int(entry["faults"]) for entry in symptoms.values())
+    here = {
+        name: int(entry["by_framework"].get(framework or "", {}).get("faults", 0)) for name, entry in symptoms.items()
+    }
+    return (here[symptom] + _BELIEF * overall) / (sum(here.values()) + _BELIEF)
 
 
 def distributed_share(symptom: str) -> float:

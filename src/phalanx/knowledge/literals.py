@@ -8,6 +8,7 @@ returns a small set of which one must appear, e.g. `'(?:refused|reset) by peer'`
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
@@ -147,9 +148,12 @@ def check_syntax(pattern: str) -> None:
     sre_parser.parse(pattern)
 
 
-def required_literals(pattern: str) -> frozenset[str]:
-    """One string of the returned set is in every match, in any case of letters if the pattern ignores case."""
-    best = _best_of(sre_parser.parse(pattern).data)
+def required_literals(pattern: str, common: Callable[[str], bool] | None = None) -> frozenset[str]:
+    """One string of the returned set is in every match, in any case of letters if the pattern ignores case.
+
+    Of several such sets one is chosen in which no string is common: by what is known of logs, or by who asks.
+    """
+    best = _best_of(sre_parser.parse(pattern).data, common or is_common)
     if best is None:
         raise ValueError(
             f"the expression {pattern!r} has no literal of {SHORTEST} or more characters that every match contains; "
@@ -168,11 +172,11 @@ def is_common(literal: str) -> bool:
     )
 
 
-def _worth(literals: frozenset[str]) -> tuple[bool, int, int]:
-    return not any(map(is_common, literals)), min(len(text) for text in literals), -len(literals)
+def _worth(literals: frozenset[str], common: Callable[[str], bool]) -> tuple[bool, int, int]:
+    return not any(map(common, literals)), min(len(text) for text in literals), -len(literals)
 
 
-def _best_of(tokens: Any) -> frozenset[str] | None:
+def _best_of(tokens: Any, common: Callable[[str], bool]) -> frozenset[str] | None:
     """The most selective candidate of a sequence: a run of plain characters, or what a part of it requires."""
     candidates: list[frozenset[str]] = []
     run: list[str] = []
@@ -189,22 +193,22 @@ def _best_of(tokens: Any) -> frozenset[str] | None:
         close_run()
         inner: frozenset[str] | None = None
         if operator is sre.BRANCH:
-            inner = _any_of(argument[1])
+            inner = _any_of(argument[1], common)
         elif operator in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT) and argument[0] >= 1:
-            inner = _best_of(argument[2])
+            inner = _best_of(argument[2], common)
         elif operator is sre.SUBPATTERN:
-            inner = _best_of(argument[3])
+            inner = _best_of(argument[3], common)
         if inner is not None:
             candidates.append(inner)
     close_run()
-    return max(candidates, key=_worth, default=None)
+    return max(candidates, key=lambda one: _worth(one, common), default=None)
 
 
-def _any_of(branches: Any) -> frozenset[str] | None:
+def _any_of(branches: Any, common: Callable[[str], bool]) -> frozenset[str] | None:
     """Every branch must own a literal, else the branch as a whole requires none."""
     found: set[str] = set()
     for branch in branches:
-        inner = _best_of(branch)
+        inner = _best_of(branch, common)
         if inner is None:
             return None
         found |= inner

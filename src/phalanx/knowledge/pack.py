@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from phalanx import cache
+from phalanx.knowledge import stored
 from phalanx.knowledge.loader import RuleError, load_rule
 from phalanx.knowledge.rule import Rule
 
-BUILT_IN = Path(__file__).parent / "rules"
+_PARSER = Path(__file__).parent
+BUILT_IN = _PARSER / "rules"
 ENTRY_POINT_GROUP = "phalanx.rules"
 
 
@@ -24,10 +29,10 @@ class RulePack:
     problems: tuple[str, ...]
 
 
-@cache
+@functools.cache
 def load_pack() -> RulePack:
     """All active rules, in order of code. A bad file costs that file, never a diagnosis."""
-    pack = load_folders(rule_folders())
+    pack = _stored_pack(rule_folders())
     return RulePack(tuple(rule for rule in pack.rules if rule.is_active), pack.problems)
 
 
@@ -48,11 +53,33 @@ def rule_folders() -> list[Path]:
     return folders
 
 
+def _stored_pack(folders: Sequence[Path]) -> RulePack:
+    """The rules below these folders, parsed only if a file of them, or how they are parsed, has changed."""
+    paths = [path for folder in folders for path in _rule_files(folder)]
+    try:
+        parts = [part for path in (*_PARSER.glob("*.py"), *paths) for part in (str(path), path.read_bytes())]
+    except OSError:
+        return load_folders(folders)
+    key = cache.key_of([sys.version, stored.shape(), *parts])
+    kept = cache.load("rules", key)
+    if kept is not None:
+        with suppress(ValueError, KeyError, TypeError):
+            rules, problems = stored.from_json(kept)
+            return RulePack(tuple(rules), tuple(problems))
+    pack = load_folders(folders)
+    cache.save("rules", key, stored.to_json(pack.rules, pack.problems))
+    return pack
+
+
+def _rule_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.md"))
+
+
 def load_folders(folders: Sequence[Path]) -> RulePack:
     """The rules below these folders. A code is used once, for ever: of two files with one code the first stands."""
     by_code: dict[str, Rule] = {}
     problems: list[str] = []
-    for path in (path for folder in folders for path in sorted(folder.rglob("*.md"))):
+    for path in (path for folder in folders for path in _rule_files(folder)):
         try:
             rule = load_rule(path)
         except (RuleError, OSError, UnicodeDecodeError) as error:

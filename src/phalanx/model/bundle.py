@@ -8,10 +8,13 @@ phalanx-runs/20260301-141502-train/
     samples.jsonl         CPU, memory, I/O by rank and time
     rank3/
       output.log          both streams, in the order of arrival
-      process.json        pid, command, host, start; versions, once the rank has told them
+      process.json        pid, host, start, role
+      versions.json       versions of Python and the frameworks, as the rank told them
       environment.json    its variables, secrets redacted
       exit.json           how it ended: code or signal, when, who ended it, why as far as is known
+      error.json          PyTorch's own record of an exception, where the script asks for one
       stacks-1.txt        its stacks at the first snapshot (a stall or a death), dataloader workers included
+      native-1.txt        its native stacks, taken a little later
       collectives-1.json  its flight recorder at that snapshot
       heartbeat           the record that the rank itself keeps while it runs
 """

@@ -17,6 +17,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[Unchecked, ...] = ()
     read: tuple[str, ...] = ()
+    restarts: tuple[str, ...] = ()  # why earlier attempts of the job ended, oldest first
 
     @property
     def verdict(self) -> Finding | None:
@@ -42,6 +43,7 @@ class Report:
             "findings": findings,
             "not_checked": [{"what": item.what, "needs": item.needs} for item in self.not_checked],
             "read": list(self.read),
+            "restarts": list(self.restarts),
         }
 
 

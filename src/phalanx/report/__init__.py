@@ -6,7 +6,6 @@ import json
 from enum import StrEnum
 
 from phalanx.model import Report
-from phalanx.report.html import render_html
 from phalanx.report.sarif import render_sarif
 from phalanx.report.text import print_text
 
@@ -29,5 +28,7 @@ def render(report: Report, form: Format) -> str:
     if form is Format.SARIF:
         return json.dumps(render_sarif(report), indent=2, ensure_ascii=False) + "\n"
     if form is Format.HTML:
+        from phalanx.report.html import render_html  # its template engine takes longer to load than most logs to read
+
         return render_html(report)
     raise ValueError(f"{form} is not a document; print it")

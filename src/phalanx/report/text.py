@@ -32,6 +32,8 @@ def print_text(report: Report, *, everything: bool = False, console: Console | N
 
 def _print(report: Report, console: Console, everything: bool) -> None:
     verdict = report.verdict
+    for told in report.restarts:
+        console.print(Text(told, style="dim"))
     if verdict is None:
         _print_nothing_wrong(report, console)
         return

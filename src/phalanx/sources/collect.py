@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
+
+import hyperscan
 
 from phalanx.model import Event, EventKind, Unchecked
 from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
+from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
-from phalanx.sources.people import words_of_person
-from phalanx.sources.progress import position_of
+from phalanx.sources.people import messages_in, words_of_person
+from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, LiteralsBy, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
-from phalanx.sources.survey import FileSurvey, survey_sample
+from phalanx.sources.survey import FileSurvey, state_manifest, survey_sample
 from phalanx.sources.text import clean
 from phalanx.sources.window import Window
 
@@ -30,7 +33,8 @@ _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and 
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
-_READ = 300  # times one reader looks at one piece
+_LOOKED_BACK = 30  # lines before a match in which training may show
+_READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end of a log tells more than its middle
 
 
 class Searchable(Protocol):
@@ -54,6 +58,7 @@ class Pattern:
     ignores_case: bool = False
     is_common: bool = False  # its literals stand in healthy lines too: look for the whole expression
     once: bool = False  # that it is there is all that matters, not how often or where
+    literals_by: LiteralsBy | None = None  # its literals, chosen by what is common in the logs at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +86,15 @@ class Collector:
 
     def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
         self.signs = SignSet(signs)
+        try:
+            self._prepare(patterns, frozenset())
+        except hyperscan.error:  # seldom: an expression that the engine does not take
+            self._prepare(patterns, refused_expressions([p.expression.pattern for p in patterns if p.is_common]))
+
+    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> None:
         numbers: dict[Needle, int] = {}
         self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
         self.readers_at: dict[int, list[Reader]] = defaultdict(list)
-        refused = refused_expressions([p.expression.pattern for p in patterns if p.is_common])
         for pattern in patterns:
             for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
@@ -96,11 +106,12 @@ class Collector:
     def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read."""
         found = Observations()
+        needles = GatedNeedles(self.needles)
         ranks = ranks_of_files([one.name for one in inputs])
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
         for one in inputs:
             try:
-                with one.open() as raw, _FileReader(self, found, one, ranks.get(one.name), sample) as reader:
+                with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
                     reader.read(plain_stream(raw), progress)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
@@ -118,26 +129,30 @@ class Collector:
         ]
 
 
-def _needles_of(pattern: Pattern, refused: set[str]) -> list[Needle]:
+def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
     text = pattern.expression.pattern
     if pattern.is_common and text not in refused:
-        return [Needle(text, True, pattern.ignores_case, pattern.once)]
+        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals_by)]
     return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
 
 
 class _FileReader:
     """Reads one file into the observations."""
 
-    def __init__(self, owner: Collector, found: Observations, one: Input, rank: int | None, sample: int) -> None:
-        self._owner, self._found, self._input, self._sample = owner, found, one, sample
+    def __init__(
+        self, owner: Collector, needles: GatedNeedles, found: Observations, one: Input, rank: int | None, sample: int
+    ) -> None:
+        self._owner, self._needles, self._found, self._input, self._sample = owner, needles, found, one, sample
         self._survey = FileSurvey(one.name, rank)
         self._dialect = Dialect(file_rank=rank)
-        self._tail, self._tail_line = b"", 1
+        self._tail, self._tail_stop = b"", 1  # the end of what was read, and the number of the line that comes then
         self._is_log = False
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
+        self._looked_before: tuple[Window | None, bool] = (None, False)
+        self._done: set[int] = set()  # needles of which nothing more is learned before the file's end
         self._first: list[Event] = []
         self._last: deque[Event] = deque(maxlen=_KEPT_EVENTS)
 
@@ -149,7 +164,8 @@ class _FileReader:
         if not self._is_log:
             return
         if self._survey.size > self._sample:
-            survey_sample(self._survey, self._tail, self._tail_line, self._dialect, self._owner.signs)
+            first = self._tail_stop - self._tail.count(b"\n")
+            survey_sample(self._survey, self._tail, first, self._dialect, self._owner.signs)
         self._found.matches.extend(match for late in self._late.values() for match in late)
         self._found.events.extend([*self._first, *self._last])
         self._found.files.append(self._survey)
@@ -164,51 +180,75 @@ class _FileReader:
             self._survey.size += read
             if progress is not None:
                 progress(read)
-            # Keep enough for the survey of the tail: the end of this piece, behind what is left of the last.
-            self._tail, self._tail_line = _join_tail(self._tail, self._tail_line, piece, read, self._sample)
+            self._keep_tail(piece, read)
         if self._survey.size == 0:
             self._is_log = True
             needs = "the output of the rank, if it had any"
             self._found.unchecked.append(Unchecked(f"{self._input.name}: empty", needs))
 
+    def _keep_tail(self, piece: Piece, read: int) -> None:
+        """Keep the last bytes read, from a line start, for the survey: the end of this piece, behind what is left."""
+        wanted = self._sample
+        tail = bytes(piece.data[max(read - wanted - 1, 0) : read])
+        if read < wanted:
+            tail = self._tail + tail
+        if len(tail) > wanted:
+            tail = tail[tail.find(b"\n", len(tail) - wanted) + 1 :]
+        self._tail, self._tail_stop = tail, piece.line_at(read)
+
     def _begin(self, piece: Piece) -> bool:
         """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
-        head = piece.data[: self._sample]
+        head = bytes(piece.data[: self._sample])
         name = self._input.name
-        record = (
-            read_record(name, piece.data, self._survey.rank) if piece.is_last or len(piece.data) < 1 << 20 else None
-        )
+        record = read_record(name, bytes(piece.data), self._survey.rank) if piece.is_last else None
         if record is not None:
             self._found.events.extend(record)
+            for event in record:
+                self._try_on_words(event)
             self._survey.size = len(piece.data)
+            state_manifest(self._survey, bytes(piece.data))
             self._found.files.append(self._survey)
             return False
-        if looks_binary(piece.data[:8192]):
+        if looks_binary(bytes(piece.data[:8192])):
             needs = "a text log; traces and archives of this kind are not read by this version"
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
         lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
         self._dialect = sniff(lines, self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
-            self._survey.prose = words_of_person(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"), name)
+            text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
+            self._survey.prose = words_of_person(text, name)
+            self._survey.messages = messages_in(text) if self._survey.is_report else ()
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._is_log = True
         return True
 
+    def _try_on_words(self, event: Event) -> None:
+        """Rules are also asked about what a watch wrote down, and why a rank died."""
+        if event.source not in ("watch", "bundle"):
+            return
+        text = event.text[:16384]
+        for number in sorted({number for _, number in self._owner.needles.scan(text.encode("utf-8", "replace"))}):
+            for pattern in self._owner.patterns_at.get(number, ()):
+                if (match := pattern.expression.search(text)) is not None:
+                    captures = {name: value for name, value in match.groupdict().items() if value is not None}
+                    self._found.matches.append(Match(pattern.key, event, captures))
+
     def _scan(self, piece: Piece) -> None:
         looked: Counter[str] = Counter()
-        most = _READ if not piece.is_last else 5 * _READ  # the end of a log tells more than its middle
-        for hit in hits(piece, self._owner.needles):
-            patterns = [pattern for number in hit.needles for pattern in self._owner.patterns_at.get(number, ())]
-            readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
-            window: Window | None = None
+        most = _READ_AT_END if piece.is_last else _READ
+        for hit in hits(piece, self._needles, self._done):
             is_tail = piece.is_last and hit.start >= len(piece.data) - EDGE
-            for pattern in patterns:
-                if not is_tail and self._is_known(pattern):
-                    continue
-                self._tried[pattern.key] += 1
-                window = window or Window(self._input.name, piece, hit, self._dialect)
-                self._try(pattern, window, window.text, None)
+            window: Window | None = None
+            for number in hit.needles:
+                for pattern in self._owner.patterns_at.get(number, ()):
+                    if is_tail or not self._is_known(pattern):
+                        self._tried[pattern.key] += 1
+                        window = window or Window(self._input.name, piece, hit, self._dialect)
+                        self._try(pattern, window, window.text, None)
+                if number not in self._owner.readers_at and all(map(self._is_known, self._owner.patterns_at[number])):
+                    self._done.add(number)
+            readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
             for reader in dict.fromkeys(readers):
                 looked[reader.__name__] += 1
                 if looked[reader.__name__] <= most:
@@ -242,7 +282,7 @@ class _FileReader:
         self._kept[slot] += 1
         captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
         after = self._trained_before(rank, window)
-        made = Match(pattern.key, event or window.event(EventKind.LINE, "log"), captures, after)
+        made = Match(pattern.key, event or window.line_event, captures, after)
         if self._kept[slot] <= _KEPT:
             self._found.matches.append(made)
         else:  # the last ones matter most: what a rank got over a hundred times may still have ended it
@@ -252,15 +292,9 @@ class _FileReader:
         entry = self._survey.ranks.get(rank)
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
-        return any(position_of(line) is not None for line in window.preceding(30))
-
-
-def _join_tail(tail: bytes, tail_line: int, piece: Piece, read: int, wanted: int) -> tuple[bytes, int]:
-    """The last `wanted` bytes or so read until now, from a line start, and the number of their first line."""
-    if read >= wanted:
-        start = piece.data.find(b"\n", read - wanted, read) + 1
-        return piece.data[start:read], piece.first_line + piece.data.count(b"\n", 0, start)
-    joined = tail + piece.data[:read]
-    joined_line = tail_line if tail else piece.first_line
-    start = joined.find(b"\n", max(len(joined) - wanted, 0)) + 1 if len(joined) > wanted else 0
-    return joined[start:], joined_line + joined.count(b"\n", 0, start)
+        if self._looked_before[0] is not window:  # many patterns may match one line
+            raw = window.raw_before(_LOOKED_BACK)
+            is_worth = may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word
+            shown = is_worth and any(position_of(line) is not None for line in window.preceding(_LOOKED_BACK))
+            self._looked_before = (window, shown)
+        return self._looked_before[1]

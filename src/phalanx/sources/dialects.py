@@ -55,9 +55,11 @@ _INSIDE = re.compile(
     re.I,
 )
 _INSIDE_SCOPE = 160
+_MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
 _STRONG = tuple(form for form in _FORMS if not form.is_weak)
 _WEAK = tuple(form for form in _FORMS if form.is_weak)
+_OPENINGS = ("[", "(")
 _ENOUGH = 0.6
 
 
@@ -76,6 +78,9 @@ class Dialect:
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
             stamp = _LEADING_TIME.match(rest)
             body = rest[stamp.end() :] if stamp else rest
+            # Strong prefixes all open with a bracket; most lines do not.
+            if self.forms is _STRONG and not body.startswith(_OPENINGS):
+                break
             found = next((match for form in self.forms if (match := form.pattern.match(body))), None)
             if found is None:
                 break
@@ -95,7 +100,10 @@ class Dialect:
             if rank is None:
                 rank = self.ranks_by_pid.get(pid, int(nccl["device"]))
         else:
-            inside = _INSIDE.search(rest[:_INSIDE_SCOPE])
+            scope = rest[:_INSIDE_SCOPE]
+            low = scope.lower()
+            may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
+            inside = _INSIDE.search(scope) if may_tell else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))
                 rank = named if rank is None or self.file_rank is None else rank
@@ -108,18 +116,19 @@ class Dialect:
 def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
     """Decide from a sample which weak prefixes this file really uses."""
     sample = [line for line in lines if line.strip()]
-    forms = list(_STRONG)
+    bodies = [_after_time(line) for line in sample]
+    forms = _STRONG
     for form in _WEAK:
-        matches = [match for line in sample if (match := form.pattern.match(_after_time(line)))]
+        matches = [match for body in bodies if (match := form.pattern.match(body))]
         if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
             continue
         values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}
         if form.name == "srun" and len(values) > max(2, len(matches) // 2):
             continue  # numbered lines (an editor's, a listing's), not labels
-        forms.append(form)
+        forms = (*_STRONG, form)
         break
-    has_master = any(re.search(r"\[pod/[\w.-]*?(?:master|chief)-\d", line) for line in sample)
-    return Dialect(tuple(forms), file_rank, has_master)
+    has_master = any("[pod/" in line and _MASTER.search(line) for line in sample)
+    return Dialect(forms, file_rank, has_master)
 
 
 def _after_time(line: str) -> str:

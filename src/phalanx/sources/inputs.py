@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 import zstandard
 
 from phalanx.model import Unchecked
+from phalanx.sources.bundle import evidence_of, is_bundle
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -62,7 +63,10 @@ def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
             raise FileNotFoundError(
                 f"{given}: no such file or folder; give a log file, a folder of logs, or - for standard input"
             )
-        if path.is_dir():
+        if path.is_dir() and is_bundle(path):
+            named = ((one, str(one.relative_to(path))) for one in evidence_of(path))
+            found.extend(kept for one, name in named if (kept := _regular(one, name, unchecked)) is not None)
+        elif path.is_dir():
             found.extend(_walk(path, unchecked))
         elif (one := _regular(path, path.name, unchecked, named=True)) is not None:
             found.append(one)

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.text import fold
 
 # First person singular: programs say "we", "you" and "please" too ("we are taking the entire process down").
 _PERSONAL = re.compile(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
-_TEMPLATE = re.compile(
-    r"^\W*(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
-    r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b",
+_HEADINGS = (
+    r"(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
+    r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
+)
+_TEMPLATE = re.compile(r"^\W*" + _HEADINGS, re.I)
+# What the forms of the frameworks' trackers say themselves, of hangs and docker too.
+_FORM = re.compile(
+    r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
+    r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
+    r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
+    r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
+    r"|^\W*\d?\d?\W*Framework: \(",
     re.I,
 )
+_TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
-_MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|\w*(?:Error|Exception|Warning):)")  # fmt: skip
+_FENCES = ("```", "~~~")
+_MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
+_TROUBLE = re.compile(
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+)
+_MOST_MESSAGES = 40
+_LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
@@ -25,7 +44,11 @@ def words_of_person(text: str, name: str = "") -> str | None:
     A document by its name is a report. Otherwise it must speak of "I" and "we", follow an issue form, or consist
     of whole sentences in good part.
     """
+    is_document = name.lower().endswith((".md", ".html", ".rst"))
+    if not is_document and _is_output(text):
+        return None
     prose: list[str] = []
+    title = ""
     in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
@@ -37,6 +60,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
             continue
         if _TEMPLATE.match(line):
             template += 1
+        if _FORM.search(line[:300]):  # a form's lines are short; a hostile line is not
+            continue
         words = line.split()
         plain = sum(1 for word in words if _WORD.match(word))
         is_sentence = len(words) >= 4 and plain >= 0.6 * len(words)
@@ -45,14 +70,48 @@ def words_of_person(text: str, name: str = "") -> str | None:
             sentences += 1
             personal += bool(_PERSONAL.search(line))
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
+        if is_title and not title and not prose:
+            title = line.strip("# ")
+            continue
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line))
     is_report = (
-        name.lower().endswith((".md", ".html", ".rst"))
-        or personal >= 2
+        is_document
+        or (personal >= 2 and (fences >= 2 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))
         or template >= 2
         or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
     )
-    return fold(" ".join(prose))[:_LONGEST_PROSE] if is_report else None
+    return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
+
+
+def split_title(prose: str) -> tuple[str, str]:
+    """The title and the rest of what `words_of_person` returned."""
+    title, mark, body = prose.partition(_TITLE_END.strip())
+    return (title.strip(), body.strip()) if mark else ("", prose)
+
+
+def messages_in(text: str) -> tuple[str, ...]:
+    """What programs say of trouble among the lines of a report: error lines pasted without their traceback, too."""
+    lines = (line.strip().strip(">*`# ") for line in text.splitlines())
+    found = [line[:300] for line in lines if _TROUBLE.search(line)]
+    return tuple(found[:_MOST_MESSAGES])
+
+
+@cache
+def _words() -> NeedleSet:
+    """What a report holds and most logs do not."""
+    return NeedleSet(
+        [
+            Needle(_PERSONAL.pattern, is_expression=True, once=True),
+            Needle(_HEADINGS, is_expression=True, ignores_case=True, once=True),
+        ]
+    )
+
+
+def _is_output(text: str) -> bool:
+    """True only if the text cannot be a report: no word of a person or of an issue form, and a line of a program in it."""
+    if any(fence in text for fence in _FENCES) or _words().scan(text.encode("utf-8", "replace")):
+        return False
+    return _MACHINE_ANYWHERE.search(text) is not None

@@ -6,27 +6,43 @@ import re
 
 _EPOCH = re.compile(r"\bepochs?\b\W{0,3}(\d+)", re.I)
 _STEP = re.compile(r"\b(?:global_?step|steps?|iter(?:ation)?s?|it|batch(?:_idx)?)\b\W{0,3}(\d+)", re.I)
-_LOSS = re.compile(r"\b\w*loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b", re.I)
+_LOSS = re.compile(r"loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b", re.I)
 _BAR = re.compile(r"\b(\d+)/(?:\d+|Unknown)\s*(?:\[[=>.\s]*\]|━)")  # Keras' bar; tqdm's may be a download
 _FINISHED = re.compile(
     r"^\W*(?:[\w.,:-]+\W+){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )
-_END_HINT = re.compile(r"[Ff]inish|[Cc]omplete|[Dd]one|DONE|[Ss]ucceeded|[Ee]nded")
-_HINT = re.compile(r"[Ee]poch|EPOCH|[Ss]tep|[Ii]ter|[Ll]oss|[Bb]atch|\\d/\\d|\\bit\\b")  # cheap, asked first
-_NOT_PROGRESS = re.compile(r"File \"|Error|Traceback|^\s*#|\bdef \b|=\s*\w+\(", re.I)
+_CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
 
 Position = tuple[int, int]
 
 
+def may_show_progress(text: str) -> bool:
+    """Whether a line, or any of several, holds a word of progress; quick."""
+    return (
+        "step" in text or "iter" in text or "epoch" in text or "loss" in text or "batch" in text or "Epoch" in text
+        or "Step" in text or "Iter" in text or "Loss" in text or "Batch" in text or "EPOCH" in text
+    )  # fmt: skip
+
+
 def position_of(line: str) -> Position | None:
     """(epoch, step) that a line reports, -1 where it does not say; None if it shows no training."""
-    if len(line) > 600 or not _HINT.search(line) or _NOT_PROGRESS.search(line):
+    if len(line) > 600:
         return None
-    epoch, step, loss = _EPOCH.search(line), _STEP.search(line), _LOSS.search(line)
-    bar = _BAR.search(line)
-    if not (bar or loss or (epoch and step) or epoch or step):
+    # Expressions that ignore case are slow: plain words are asked first, here and below.
+    if not may_show_progress(line):
+        return None
+    low = line.lower()
+    if 'file "' in low or "error" in low or "traceback" in low:
+        return None
+    if low.lstrip().startswith("#") or ((("=" in low and "(" in low) or "def " in low) and _CODE.search(line)):
+        return None
+    epoch = _EPOCH.search(line) if "epoch" in low else None
+    step = _STEP.search(line)
+    loss = "loss" in low and _LOSS.search(line) is not None
+    bar = _BAR.search(line) if "/" in line else None
+    if not (bar or loss or epoch or step):
         return None
     if not bar and not loss and not re.match(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", line, re.I):
         return None
@@ -36,4 +52,9 @@ def position_of(line: str) -> Position | None:
 
 def shows_end(line: str) -> bool:
     """True for "training finished" and its like."""
-    return len(line) < 200 and _END_HINT.search(line) is not None and _FINISHED.search(line) is not None
+    if len(line) >= 200:
+        return False
+    hinted = (
+        "inish" in line or "omplete" in line or "one" in line or "DONE" in line or "nded" in line or "eeded" in line
+    )
+    return hinted and _FINISHED.search(line) is not None

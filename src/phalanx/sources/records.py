@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.bundle import is_watch, read_exit, read_watch
 from phalanx.sources.readers.exits import normal_code
 from phalanx.sources.secrets import redact
 
@@ -24,6 +25,8 @@ _EXIT_NAME = re.compile(r"exit[-_]?(?:codes?|status(?:es)?)?", re.I)
 def read_record(name: str, head: bytes, rank: int | None) -> list[Event] | None:
     """The events of a record; None if the file is something else and wants to be read as a log."""
     text = head.strip()
+    if is_watch(name):
+        return read_watch(name, head.decode("utf-8", "replace"))
     if len(head) >= _LARGEST:
         return None
     if _EXIT_NAME.search(name.rsplit("/", 1)[-1]) and re.fullmatch(rb"-?\d{1,3}", text):
@@ -36,6 +39,10 @@ def read_record(name: str, head: bytes, rank: int | None) -> list[Event] | None:
         return None
     if not isinstance(loaded, dict):
         return None
+    if (ended := read_exit(name, loaded)) is not None:
+        return [ended]
+    if str(loaded.get("schema", "")).startswith("phalanx."):
+        return []  # a manifest, a report: what they state is taken from them elsewhere
     if loaded and all(
         re.fullmatch(r"(?:rank)?\d+", str(key)) and isinstance(value, int) for key, value in loaded.items()
     ):

@@ -6,25 +6,34 @@ around each hit, so a file of one endless line is no special case.
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import hyperscan
 
+from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.text import LONGEST_LINE
 
-PIECE = 4 << 20
-LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit
+PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
+LOOK_AHEAD = 64 << 10  # a reader may look this far beyond a hit; less than an edge, by which pieces overlap
+_AT_ONCE = 64 << 10
 EDGE = 256 << 10  # what counts as the head and the tail of a file
+
+
+LiteralsBy = Callable[[Callable[[str], bool]], frozenset[str]]
 
 
 @dataclass(slots=True)
 class Piece:
-    """A stretch of a file; hits are only taken below `limit`, what follows comes again in the next piece."""
+    """A stretch of a file; hits are only taken below `limit`, what follows comes again in the next piece.
 
-    data: bytes
+    Good until the next piece is asked for: `data` is then filled anew.
+    """
+
+    data: Data
     limit: int
     first_line: int
     is_last: bool
@@ -66,13 +75,15 @@ class Hit:
 class Needle:
     """Something to look for: a literal, or an expression where no literal of it is rare enough.
 
-    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once.
+    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals_by` tells, for
+    an expression, strings of which one stands in every match, preferably none of them common in the eyes of who asks.
     """
 
     text: str
     is_expression: bool = False
     ignores_case: bool = False
     once: bool = False
+    literals_by: LiteralsBy | None = field(default=None, compare=False)
 
 
 class NeedleSet:
@@ -83,6 +94,7 @@ class NeedleSet:
 
     def __init__(self, needles: Sequence[Needle]) -> None:
         """A needle's position in the sequence is its id."""
+        self.needles = tuple(needles)
         numbered = list(enumerate(needles))
         literals = [(number, needle) for number, needle in numbered if not needle.is_expression]
         self._literals = [
@@ -91,13 +103,15 @@ class NeedleSet:
         ]
         self._expressions = _compile([pair for pair in numbered if pair[1].is_expression])
 
-    def scan(self, data: bytes, stretches: Sequence[tuple[int, int]] | None = None) -> list[tuple[int, int]]:
-        """(end offset, id) of every occurrence, in order of the offset; expressions only in these stretches, if given."""
-        found: list[tuple[int, int]] = []
+    def scan(
+        self, data: Data, stretches: Sequence[tuple[int, int]] | None = None, stop: int | None = None
+    ) -> list[Occurrence]:
+        """Every occurrence, in order of the offset: of literals before `stop`, of expressions in these stretches, if given."""
+        found: list[Occurrence] = []
         for database in self._literals:
-            _scan(database, data, 0, found)
-        for start, stop in ((0, len(data)),) if stretches is None else stretches:
-            _scan(self._expressions, data[start:stop] if stop - start < len(data) else data, start, found)
+            scan(database, data, found, (0, len(data) if stop is None else stop))
+        for stretch in ((0, len(data)),) if stretches is None else stretches:
+            scan(self._expressions, data, found, stretch)
         found.sort()
         return found
 
@@ -105,25 +119,19 @@ class NeedleSet:
 def _compile(needles: Sequence[tuple[int, Needle]]) -> hyperscan.Database | None:
     if not needles:
         return None
-    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(
-        expressions=[_expression(needle) for _, needle in needles],
-        ids=[number for number, _ in needles],
-        flags=[_flags(needle) for _, needle in needles],
-        elements=len(needles),
+    return compiled(
+        [_expression(needle) for _, needle in needles],
+        [number for number, _ in needles],
+        [_flags(needle) for _, needle in needles],
+        is_kept=True,
     )
-    return database
 
 
-def _scan(database: hyperscan.Database | None, data: bytes, offset: int, found: list[tuple[int, int]]) -> None:
-    if database is None or not data:
-        return
-    append = found.append
-
-    def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
-        append((end + offset, number))
-
-    database.scan(data, match_event_handler=note)
+def compile_needles(needles: Sequence[Needle], ids: Sequence[int]) -> hyperscan.Database | None:
+    """A database of these needles, None for none."""
+    if not needles:
+        return None
+    return compiled([_expression(needle) for needle in needles], list(ids), [_flags(needle) for needle in needles])
 
 
 _ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")
@@ -137,7 +145,7 @@ def _expression(needle: Needle) -> bytes:
     """
     if needle.is_expression:
         return _BOUNDED.sub(r"\1*", _ANCHORS.sub("", needle.text)).encode()
-    return "".join(f"\\x{byte:02x}" for byte in needle.text.encode()).encode()
+    return spelt_out(needle.text.encode())
 
 
 def _flags(needle: Needle) -> int:
@@ -160,75 +168,93 @@ def refused_expressions(expressions: Sequence[str]) -> set[str]:
 
 
 def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
-    """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two."""
-    carried = b""
-    first_line = 1
-    is_first = True
+    """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
+
+    All but the last are one and the same buffer, filled anew.
+    """
+    buffer = bytearray(size + EDGE)
+    carried, first_line, is_first = 0, 1, True
     while True:
-        fresh, damage = _fill(stream, size)
-        data = carried + fresh
-        if len(fresh) < size:
-            if data:
-                yield Piece(data, len(data), first_line, True, is_first)
+        if len(buffer) - carried < size // 2:  # a long line is carried along
+            buffer = buffer[:carried] + bytearray(size)
+        filled, damage = _fill(stream, buffer, carried)
+        if filled < len(buffer):
+            if filled:
+                yield Piece(bytes(memoryview(buffer)[:filled]), filled, first_line, True, is_first)
             if damage is not None:
                 raise damage
             return
-        limit = max(len(data) - LOOK_AHEAD, 0)
-        cut = data.rfind(b"\n", 0, limit) + 1
+        limit = max(filled - EDGE, 0)  # so that the last piece holds the whole tail
+        cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
-        piece = Piece(data, cut, first_line, False, is_first)
-        first_line = piece.line_at(cut)
+        piece = Piece(buffer, cut, first_line, False, is_first)
         yield piece
+        first_line = piece.line_at(cut)
         is_first = False
-        carried = data[cut:]
+        carried = filled - cut
+        buffer[:carried] = buffer[cut:]
 
 
-def _fill(stream: BinaryIO, size: int) -> tuple[bytes, Exception | None]:
-    """Up to `size` bytes; fewer only at the end, or where the stream turns out to be damaged: then also the error.
+def _fill(stream: BinaryIO, buffer: bytearray, filled: int) -> tuple[int, Exception | None]:
+    """How much of the buffer is filled now; all of it, but at the end, or where the stream is damaged: then also the error.
 
-    What a decompressor could read before the damage is not lost.
+    What a decompressor could read before the damage is not lost: it is asked for little at a time.
     """
-    parts: list[bytes] = []
-    missing = size
-    read = getattr(stream, "read1", stream.read)
-    while missing > 0:
+    view = memoryview(buffer)
+    at_once = len(buffer) if isinstance(getattr(stream, "raw", None), io.FileIO) else _AT_ONCE
+    while filled < len(buffer):
         try:
-            part = read(missing)
+            count = stream.readinto1(view[filled : filled + at_once])  # type: ignore[attr-defined]
         except Exception as error:  # whatever a decompressor raises; the caller gets it behind the data
-            return b"".join(parts), error
-        if not part:
+            return filled, error
+        if not count:
             break
-        parts.append(part)
-        missing -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts), None
+        filled += count
+    return filled, None
 
 
-def hits(piece: Piece, needles: NeedleSet) -> Iterator[Hit]:
-    """The lines of a piece that hold needles, each once, in order."""
-    found = needles.scan(piece.data, piece.ends)
+class Scans(Protocol):
+    """Whatever tells which needles stand where."""
+
+    def scan(
+        self, data: Data, stretches: Sequence[tuple[int, int]] | None = None, stop: int | None = None
+    ) -> list[Occurrence]:
+        """Every occurrence, in order of the offset: of literals before `stop`, of expressions in these stretches, if given."""
+
+
+def hits(piece: Piece, needles: Scans, done: Container[int] = frozenset()) -> Iterator[Hit]:
+    """The lines of a piece that hold needles, each once, in order.
+
+    Needles in `done`, to which the caller may add, only count in the last stretch of the file.
+    """
     data, index = piece.data, 0
+    ends_a_line = data[piece.limit - 1 : piece.limit] == b"\n"
+    found = needles.scan(data, piece.ends, piece.limit if ends_a_line else None)
+    tail = len(data) - EDGE if piece.is_last else len(data)
     while index < len(found):
         end, literal = found[index]
+        index += 1
+        if literal in done and end <= tail:
+            continue
         start = _line_start(data, end - 1)
         if start >= piece.limit and not piece.is_last:
             return
         stop = _line_stop(data, end)
         inside = {literal}
-        index += 1
         while index < len(found) and found[index][0] <= stop:
             inside.add(found[index][1])
             index += 1
         yield Hit(start, stop, frozenset(inside))
 
 
-def _line_start(data: bytes, at: int) -> int:
+def _line_start(data: Data, at: int) -> int:
     """A line begins after a newline or a carriage return (progress bars), or a bounded way back."""
     floor = max(0, at - LONGEST_LINE // 2)
     return max(data.rfind(b"\n", floor, at), data.rfind(b"\r", floor, at), floor - 1) + 1
 
 
-def _line_stop(data: bytes, at: int) -> int:
+def _line_stop(data: Data, at: int) -> int:
     ceiling = min(len(data), at + LONGEST_LINE // 2)
     ends = [place for place in (data.find(b"\n", at, ceiling), data.find(b"\r", at, ceiling)) if place >= 0]
     return min(ends, default=ceiling)

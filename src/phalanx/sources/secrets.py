@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 HIDDEN = "[redacted]"
 _WHOLE = re.compile(
@@ -21,16 +22,67 @@ _ASSIGNED = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9+/._~=-]{12,}")
 _IN_ADDRESS = re.compile(r"(\w+://)[^\s/:@]+:[^\s/@]+@")
-_HINTS = re.compile(
-    r"(?i)pass|secret|key|token|bearer|basic|credential|://|AKIA|ASIA|gh[pousr]_|hf_|glpat|xox|sk-|eyJ|BEGIN"
-)
+_HINTS = (
+    "key", "pass", "token", "secret", "://", "basic", "bearer", "credential", "begin", "sk-", "eyj", "hf_", "xox", "akia", "asia",
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat",
+)  # fmt: skip
 
 
 def redact(text: str) -> str:
     """The text without secrets; unchanged, and quickly so, if it holds none."""
-    if not _HINTS.search(text):
+    low = text.lower()
+    if not any(hint in low for hint in _HINTS):
         return text
     text = _WHOLE.sub(HIDDEN, text)
     text = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, text)
     text = _BEARER.sub(lambda match: match[1] + HIDDEN, text)
     return _IN_ADDRESS.sub(lambda match: match[1] + HIDDEN + "@", text)
+
+
+_SECRET_NAME = re.compile(
+    r"(?i)pass(?:w|phrase|$)|secret|token|credential|api_?key|access_?key|private_?key|_key$|_auth$|cookie"
+)
+_OPTION = re.compile(r"--?[\w.-]+")
+# In lower case, one of them stands in everything that `redact` would change: looked for in whole pieces of output at once.
+_HINTS_IN_BYTES = (b"pass", b"secret", b"key", b"token", b"bearer", b"basic", b"credential", b"://", b"akia", b"asia", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"hf_", b"glpat", b"xox", b"sk-", b"eyj", b"-----begin", b"-----end")  # fmt: skip
+
+
+def redact_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables fit to be kept: those that are secrets by their name are hidden whole."""
+    return {
+        name: HIDDEN if value and _SECRET_NAME.search(name) else redact(value)
+        for name, value in sorted(variables.items())
+    }
+
+
+def redact_command(arguments: Iterable[str]) -> list[str]:
+    """Arguments fit to be kept; also the value that stands behind `--api-key`."""
+    shown: list[str] = []
+    hides_next = False
+    for argument in arguments:
+        shown.append(HIDDEN if hides_next and not argument.startswith("-") else redact(argument))
+        hides_next = bool(_OPTION.fullmatch(argument) and _SECRET_NAME.search(argument.replace("-", "_")))
+    return shown
+
+
+class OutputRedactor:
+    """Takes secrets out of a stream of output, piece by piece; a piece ends at the end of a line."""
+
+    def __init__(self) -> None:
+        self._inside_key = False
+
+    def clean(self, piece: bytes) -> bytes:
+        """The piece without secrets; quickly unchanged if it holds none."""
+        low = piece.lower()
+        if not self._inside_key and not any(hint in low for hint in _HINTS_IN_BYTES):
+            return piece
+        return b"".join(self._clean_line(line) for line in piece.splitlines(keepends=True))
+
+    def _clean_line(self, line: bytes) -> bytes:
+        end = line[len(line.rstrip(b"\r\n")) :]
+        if self._inside_key:
+            self._inside_key = b"-----END" not in line
+            return HIDDEN.encode() + end
+        if b"PRIVATE KEY-----" in line and b"-----BEGIN" in line:
+            self._inside_key = b"-----END" not in line
+        return redact(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

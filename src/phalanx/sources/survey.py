@@ -5,10 +5,12 @@ Only the head and the tail of a large file are surveyed; the scanner sees all of
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position, position_of, shows_end
@@ -16,12 +18,23 @@ from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
 
-_WORLD = re.compile(
-    r"\bworld[_ -]?size\W{1,4}(\d{1,6})\b|\bWORLD_SIZE\W{1,2}(\d{1,6})\b|\bnranks[ =](\d{1,6})\b|\bMEMBER: \d+/(\d{1,6})\b"
-    r"|--nproc[_-]per[_-]node[= ](\d{1,4})\b|\bhorovodrun\b.*? -np (\d{1,5})\b|\bmpirun\b.*? -(?:np|n) (\d{1,5})\b"
-    r"|\bStarting with (\d{1,5}) processes\b|\bnum_workers = (\d{1,5}), local_devices\b|\bclients\. \d+/(\d{1,5}) clients joined|Waiting for \d+/(\d{1,5}) tasks to connect|\b(\d{1,5}) replicas in sync|\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
-    re.I,
+_STATEMENTS = (
+    r"\bworld[_ -]?size\W{1,4}(\d{1,6})\b",
+    r"\bWORLD_SIZE\W{1,2}(\d{1,6})\b",
+    r"\bnranks[ =](\d{1,6})\b",
+    r"\bMEMBER: \d+/(\d{1,6})\b",
+    r"--nproc[_-]per[_-]node[= ](\d{1,4})\b",
+    r"\bhorovodrun\b.*? -np (\d{1,5})\b",
+    r"\bmpirun\b.*? -(?:np|n) (\d{1,5})\b",
+    r"\bStarting with (\d{1,5}) processes\b",
+    r"\bnum_workers = (\d{1,5}), local_devices\b",
+    r"\bclients\. \d+/(\d{1,5}) clients joined",
+    r"Waiting for \d+/(\d{1,5}) tasks to connect",
+    r"\b(\d{1,5}) replicas in sync",
+    r"\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
 )
+_STATEMENT = [re.compile(statement, re.I) for statement in _STATEMENTS]
+_ANY_STATEMENT = re.compile("|".join(_STATEMENTS), re.I)
 _LARGEST_WORLD = 200_000
 
 
@@ -51,6 +64,7 @@ class FileSurvey:
     hosts: dict[int, str] = field(default_factory=dict)
     world_sizes: list[int] = field(default_factory=list)
     prose: str | None = None
+    messages: tuple[str, ...] = ()  # of a report: lines in which programs speak of trouble
 
     @property
     def is_report(self) -> bool:
@@ -58,7 +72,9 @@ class FileSurvey:
         return self.prose is not None
 
 
-_WORLD_NEEDLES = NeedleSet([Needle(_WORLD.pattern, is_expression=True, ignores_case=True)])
+@cache
+def _world_needles() -> NeedleSet:
+    return NeedleSet([Needle(statement, is_expression=True, ignores_case=True) for statement in _STATEMENTS])
 
 
 def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: Dialect, signs: SignSet) -> None:
@@ -71,14 +87,17 @@ def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: D
 
 
 def _world_sizes(sample: bytes) -> Iterator[int]:
-    """What lines of the sample state of the job's size. The slow expression only sees lines that the scanner picked."""
-    done = -1
-    for end, _ in _WORLD_NEEDLES.scan(sample):
-        if end <= done:
-            continue
-        start, stop = sample.rfind(b"\n", 0, end) + 1, sample.find(b"\n", end)
-        done = stop if stop >= 0 else len(sample)
-        for match in _WORLD.finditer(sample[start : min(done, start + 4096)].decode("utf-8", "replace")):
+    """What lines of the sample state of the job's size. Only lines that the scanner picked are looked at, for that only."""
+    picked: dict[tuple[int, int], set[int]] = {}
+    start, stop = 0, -1
+    for end, number in _world_needles().scan(sample):
+        if end > stop:
+            start, stop = sample.rfind(b"\n", 0, end) + 1, sample.find(b"\n", end)
+            stop = stop if stop >= 0 else len(sample)
+        picked.setdefault((start, stop), set()).add(number)
+    for (start, stop), numbers in picked.items():
+        pattern = _STATEMENT[numbers.pop()] if len(numbers) == 1 else _ANY_STATEMENT
+        for match in pattern.finditer(sample[start : min(stop, start + 4096)].decode("utf-8", "replace")):
             size = int(next(value for value in match.groups() if value is not None))
             if 0 < size <= _LARGEST_WORLD:
                 yield size
@@ -101,3 +120,22 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
         entry.position = max(entry.position or position, position)
     if shows_end(text):
         entry.finished = number
+
+
+SUPERVISED = "phalanx run"
+_BEYOND_DOUBT = 1_000_000  # a launcher knows what it started, whatever words stand in the output
+
+
+def state_manifest(survey: FileSurvey, data: bytes) -> None:
+    """Take size and framework from a bundle's manifest; nothing if the record is another one."""
+    if b'"phalanx.bundle/' not in data[:200]:
+        return
+    try:
+        manifest = json.loads(data)
+        size, framework = int(manifest["size"]), str(manifest["framework"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return
+    survey.signs[SUPERVISED] = _BEYOND_DOUBT
+    survey.signs[framework] = _BEYOND_DOUBT
+    if 0 < size <= _LARGEST_WORLD:
+        survey.world_sizes.extend([size] * 1000)

@@ -9,7 +9,7 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def clean(raw: bytes) -> str:
+def clean(raw: bytes | bytearray) -> str:
     """One line as text: bad bytes replaced, ANSI codes and other control characters taken out."""
     text = raw.decode("utf-8", "replace")
     if not text.isascii() or not text.isprintable():

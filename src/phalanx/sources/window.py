@@ -26,6 +26,8 @@ class Window:
     dialect: Dialect
     speaker: Speaker = field(init=False)
     text: str = field(init=False)
+    _number: int = 0
+    _event: Event | None = None
 
     def __post_init__(self) -> None:
         self.speaker, self.text = self.dialect.read(clean(self.piece.data[self.hit.start : self.hit.stop]))
@@ -33,7 +35,16 @@ class Window:
     @property
     def number(self) -> int:
         """The number of the line that was hit."""
-        return self.piece.line_at(self.hit.start)
+        if not self._number:
+            self._number = self.piece.line_at(self.hit.start)
+        return self._number
+
+    @property
+    def line_event(self) -> Event:
+        """The line as an event, the same for all who ask."""
+        if self._event is None:
+            self._event = self.event(EventKind.LINE, "log")
+        return self._event
 
     def following(self, most: int = 400) -> Iterator[tuple[int, str]]:
         """The same speaker's next lines, with their numbers."""
@@ -57,9 +68,20 @@ class Window:
         """The lines just before, nearest first, of whichever speaker."""
         data, stop, count = self.piece.data, self.hit.start - 1, 0
         while stop > 0 and count < most:
-            start = data.rfind(b"\n", max(0, stop - LONGEST_LINE), stop) + 1
+            floor = max(0, stop - LONGEST_LINE)  # of an endless line, only so much
+            start = max(data.rfind(b"\n", floor, stop) + 1, floor)
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
+
+    def raw_before(self, most: int) -> str:
+        """As many lines just before, byte by byte as they are, to see quickly whether it is worth reading them."""
+        data, start = self.piece.data, self.hit.start
+        for _ in range(most):
+            if start <= 0:
+                break
+            floor = max(0, start - 1 - LONGEST_LINE)
+            start = max(data.rfind(b"\n", floor, start - 1) + 1, floor)
+        return data[start : self.hit.start].decode("latin-1")
 
     def context(self, line: int) -> Callable[[], tuple[tuple[int, str], ...]]:
         """The lines around a line at or below the hit, to be shown to a person; only their bytes are kept until then."""
@@ -74,7 +96,7 @@ class Window:
         for _ in range(_LINES_AFTER + 1):
             found = data.find(b"\n", stop + 1, stop + LONGEST_LINE)
             stop = found if found >= 0 else min(len(data), stop + LONGEST_LINE)
-        return partial(_shown_lines, data[start:stop], line - data.count(b"\n", start, middle))
+        return partial(_shown_lines, bytes(data[start:stop]), line - data.count(b"\n", start, middle))
 
     def event(
         self,

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from phalanx.study.errors import StudyError
 from phalanx.study.figures import (
     SHEET_FILE,
     SHIPPED_FILE,
     Figures,
-    FiguresError,
     compute_figures,
     render_figures,
 )
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None, shipped_file: Path = SHIPPED_FI
         if options.write:
             return _write(text, figures, shipped_file)
         return _check(text, figures, shipped_file)
-    except FiguresError as error:
+    except StudyError as error:
         print(f"phalanx.study: {error}", file=sys.stderr)
         return FAILED
 
@@ -49,9 +49,9 @@ def _check(text: str, figures: Figures, shipped_file: Path) -> int:
     try:
         shipped = shipped_file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FiguresError(f"{shipped_file}: no shipped figures to compare with. Write them with --write.") from None
+        raise StudyError(f"{shipped_file}: no shipped figures to compare with. Write them with --write.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise FiguresError(f"{shipped_file}: cannot be read ({error}).") from error
+        raise StudyError(f"{shipped_file}: cannot be read ({error}).") from error
     if shipped == text:
         print(f"The shipped figures are those of the sheet: {_summarise(figures)}.")
         return SAME
@@ -69,7 +69,7 @@ def _write(text: str, figures: Figures, shipped_file: Path) -> int:
     try:
         shipped_file.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise FiguresError(f"{shipped_file}: cannot be written ({error.strerror}).") from error
+        raise StudyError(f"{shipped_file}: cannot be written ({error.strerror}).") from error
     print(f"Wrote {shipped_file}: {_summarise(figures)}.")
     return SAME
 

@@ -10,16 +10,14 @@ A row with an empty link is one more fault of the issue above it, and has that i
 Only counts leave this module: no row, link or text of the data is shipped.
 """
 
-import importlib
 import json
-import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import ParseError
 
+from phalanx.study.errors import StudyError
 from phalanx.study.labels import (
     CONFIGURATION_PATTERNS,
     FIX_PATTERNS,
@@ -28,16 +26,18 @@ from phalanx.study.labels import (
     UnknownLabelError,
     fold_fixes,
     fold_framework,
+    fold_source,
     fold_symptom,
     normalise,
 )
+from phalanx.study.sheets import DAMAGE, open_workbook, read_rows
 
 SCHEMA = "phalanx.figures/1"
 SHEET_FILE = "final-categories.xlsx"
 SHIPPED_FILE = Path(__file__).resolve().parent.parent / "knowledge" / "figures.json"
 TOP_LABELS = 5
 
-_FAULT_COLUMNS = (
+FAULT_COLUMNS = (
     "Type",
     "Link",
     "distributed-specific",
@@ -46,23 +46,20 @@ _FAULT_COLUMNS = (
     "leaf category",
     "fix pattern",
 )
-_HOW_TO_COLUMNS = ("Type", "Link", "how-to topic", "sub-topic")
+HOW_TO_COLUMNS = ("Type", "Link", "how-to topic", "sub-topic")
 
+CITATION = (
+    "Liu, Gu, Chen, Wen, Zhang, Ma, Wang, Jin: Rise of Distributed Deep Learning Training in the "
+    "Big Model Era: From a Software Engineering Perspective, ACM TOSEM 2023 (arXiv 2112.06222)"
+)
 _SOURCE = {
-    "citation": (
-        "Liu, Gu, Chen, Wen, Zhang, Ma, Wang, Jin: Rise of Distributed Deep Learning Training in the "
-        "Big Model Era: From a Software Engineering Perspective, ACM TOSEM 2023 (arXiv 2112.06222)"
-    ),
+    "citation": CITATION,
     "licence": "Apache-2.0",
     "description": (
         "Counts over the final labels of the authors' replication package (TOSEM23-DistributedTraining), "
         "folded by phalanx.study.labels"
     ),
 }
-
-
-class FiguresError(Exception):
-    """The figures cannot be computed; the message says what is missing and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,8 @@ class Fault:
     distributed_specific: bool
     label: str
     fixes: tuple[str, ...]
+    source: str = ""
+    continued: bool = False  # one more fault of the issue above it
 
     @property
     def fix(self) -> str:
@@ -145,46 +144,18 @@ class Figures:
 
 def compute_figures(directory: Path) -> Figures:
     """Count the figures from the folder that holds the authors' files."""
-    workbook = _open_workbook(directory / SHEET_FILE)
+    workbook = open_workbook(directory / SHEET_FILE)
     try:
-        faults = fold_rows(_read_rows(workbook, "faults", _FAULT_COLUMNS))
-        how_to = sum(1 for _ in _read_rows(workbook, "how-to questions", _HOW_TO_COLUMNS))
-    except (OSError, ParseError, zipfile.BadZipFile) as error:
+        faults = fold_rows(read_rows(workbook, "faults", FAULT_COLUMNS))
+        how_to = sum(1 for _ in read_rows(workbook, "how-to questions", HOW_TO_COLUMNS))
+    except DAMAGE as error:
         # Sheets are parsed row by row: damage inside one shows only here.
-        raise FiguresError(f"{directory / SHEET_FILE}: the workbook is damaged ({error}).") from error
+        raise StudyError(f"{directory / SHEET_FILE}: the workbook is damaged ({error}).") from error
     finally:
         workbook.close()
     if not faults:
-        raise FiguresError(f"{directory / SHEET_FILE}: the sheet 'faults' has no rows.")
+        raise StudyError(f"{directory / SHEET_FILE}: the sheet 'faults' has no rows.")
     return count_faults(faults, how_to)
-
-
-def _open_workbook(path: Path) -> Any:
-    if not path.is_file():
-        raise FiguresError(f"{path}: no such file. Give the folder that holds the authors' {SHEET_FILE}.")
-    try:
-        openpyxl = importlib.import_module("openpyxl")
-    except ImportError as error:
-        raise FiguresError(
-            "reading the sheet needs openpyxl. Install it: pip install 'phalanx-training[study]'"
-        ) from error
-    try:
-        return openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (OSError, KeyError, ValueError, ParseError, zipfile.BadZipFile) as error:
-        raise FiguresError(f"{path}: not a readable Excel workbook ({error}).") from error
-
-
-def _read_rows(workbook: Any, sheet: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    if sheet not in workbook.sheetnames:
-        raise FiguresError(f"{SHEET_FILE}: no sheet {sheet!r}; found {', '.join(workbook.sheetnames)}.")
-    rows = workbook[sheet].iter_rows(values_only=True)
-    header = tuple(next(rows, ()))[: len(columns)]
-    if header != tuple(columns):
-        raise FiguresError(f"{SHEET_FILE}, sheet {sheet!r}: expected the columns {tuple(columns)}, found {header}.")
-    for row in rows:
-        # Spreadsheets keep formatted but empty rows at the end.
-        if any(cell is not None for cell in row):
-            yield tuple(row)[: len(columns)]
 
 
 def fold_rows(rows: Iterable[Sequence[Any]]) -> list[Fault]:
@@ -196,14 +167,15 @@ def fold_rows(rows: Iterable[Sequence[Any]]) -> list[Fault]:
         if link:
             issue_type = kind
         elif not faults:
-            raise FiguresError(f"{place}: no link, and no issue above to belong to.")
+            raise StudyError(f"{place}: no link, and no issue above to belong to.")
         if specific not in (0, 1):
-            raise FiguresError(f"{place}: distributed-specific is {specific!r}, expected 0 or 1.")
+            raise StudyError(f"{place}: distributed-specific is {specific!r}, expected 0 or 1.")
         try:
             symptom, fixes = fold_symptom(stage, inner, leaf), fold_fixes(fix)
         except UnknownLabelError as error:
-            raise FiguresError(f"{place}: {error}. Add it to phalanx.study.labels.") from error
-        faults.append(Fault(symptom, fold_framework(issue_type), bool(specific), normalise(fix), fixes))
+            raise StudyError(f"{place}: {error}. Add it to phalanx.study.labels.") from error
+        framework, source = fold_framework(issue_type), fold_source(issue_type)
+        faults.append(Fault(symptom, framework, bool(specific), normalise(fix), fixes, source, continued=not link))
     return faults
 
 

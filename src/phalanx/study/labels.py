@@ -34,7 +34,7 @@ STAGES = {
 }
 
 # Stage and inner category of the sheet, spelled as `normalise` leaves them -> the first half of a symptom id.
-_STAGE_PREFIXES = {
+STAGE_PREFIXES = {
     ("package build & import", ""): "build",
     ("communication setup", ""): "comm",
     ("data and model preparation", ""): "prep",
@@ -42,7 +42,7 @@ _STAGE_PREFIXES = {
     ("training & evaluation", "unexpected performance"): "perf",
 }
 
-_LEAVES = {
+LEAVES = {
     "build": {
         "installation & build failure": "install-failure",
         "import error": "import-error",
@@ -98,7 +98,7 @@ _LEAVES = {
     },
 }
 
-SYMPTOMS = tuple(f"{prefix}.{leaf}" for prefix, leaves in _LEAVES.items() for leaf in dict.fromkeys(leaves.values()))
+SYMPTOMS = tuple(f"{prefix}.{leaf}" for prefix, leaves in LEAVES.items() for leaf in dict.fromkeys(leaves.values()))
 
 OTHER = "other"
 
@@ -202,6 +202,7 @@ AMBIGUOUS_FIXES = (
 )
 
 _FRAMEWORKS = {"horovod": "horovod", "pytorch": "torch", "tensorflow": "tensorflow", "keras": "keras"}
+_SOURCES = {"github": "GitHub", "so": "Stack Overflow"}
 UNKNOWN_FRAMEWORK = "unknown"
 
 
@@ -212,8 +213,8 @@ def normalise(cell: str | None) -> str:
 
 def fold_symptom(stage: str | None, inner: str | None, leaf: str | None) -> str:
     """Return the symptom id of a fault's three labels."""
-    prefix = _STAGE_PREFIXES.get((normalise(stage), normalise(inner)))
-    name = _LEAVES[prefix].get(normalise(leaf)) if prefix else None
+    prefix = STAGE_PREFIXES.get((normalise(stage), normalise(inner)))
+    name = LEAVES[prefix].get(normalise(leaf)) if prefix else None
     if name is None:
         raise UnknownLabelError(f"no symptom for stage {stage!r}, inner category {inner!r}, leaf {leaf!r}")
     return f"{prefix}.{name}"
@@ -239,3 +240,8 @@ def fold_framework(kind: str | None) -> str:
     """Return the framework that the sheet's type names ("SO-pytorch" -> "torch"), or "unknown"."""
     first = normalise(kind).split("&")[0].strip()
     return _FRAMEWORKS.get(first.rpartition("-")[2], UNKNOWN_FRAMEWORK)
+
+
+def fold_source(kind: str | None) -> str:
+    """Return where the sheet's type says the issue was filed ("SO-pytorch" -> "Stack Overflow")."""
+    return _SOURCES.get(normalise(kind).partition("-")[0], "unknown")

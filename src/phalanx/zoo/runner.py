@@ -1,55 +1,46 @@
-"""Runs a fault's job for real, ends it in time, and keeps what a user would have of it.
-
-python -m phalanx.zoo.runner faults/torch-uneven-steps --venv .venv [--cured]
-"""
+"""Runs a fault, or its cured twin, in a scratch copy of its folder and keeps what a user would have of it."""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import json
 import os
 import re
-import resource
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-import uuid
-from collections.abc import Collection, Mapping, Sequence
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from phalanx.zoo.fault import Fault, FaultError, RunPlan, load_fault
+from phalanx.zoo.bundled import VERDICT, bundled_plan
+from phalanx.zoo.fault import Fault, FaultError, RunPlan
+from phalanx.zoo.job import TROUBLE, Job, Outcome
 from phalanx.zoo.sanitise import Sanitiser
 
 GRACE_S = 8.0
-_MARK = "PHALANX_ZOO_RUN"
-_POLL_S = 0.1
-# what a job may inherit: enough for pip and certificates, nothing that would change its behaviour
-_INHERITED = re.compile(r"PIP_.*|SSL_CERT_.*|https?_proxy|no_proxy|TZ", re.IGNORECASE)
+PATIENCE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a run ended. The launcher is keyed "launcher"; in the layout per-rank each rank is keyed."""
+def run_fault(
+    fault: Fault,
+    venv: Path | None,
+    out: Path,
+    *,
+    cured: bool = False,
+    watched: bool = False,
+    grace_s: float = GRACE_S,
+    stop: threading.Event | None = None,
+) -> Outcome:
+    """Run the fault (or its cured form) in a scratch copy of its folder and write its logs to `out`.
 
-    exit_codes: Mapping[str, int]
-    timed_out: bool
-    seconds: float
-
-    @property
-    def clean(self) -> bool:
-        return not self.timed_out and not any(self.exit_codes.values())
-
-
-def run_fault(fault: Fault, venv: Path | None, out: Path, *, cured: bool = False, grace_s: float = GRACE_S) -> Outcome:
-    """Run the fault (or its cured form) in a scratch copy of its folder and write its logs to `out`."""
+    With `watched` it is started by `phalanx run`, and `out` becomes the bundle that this leaves.
+    """
     plan = cured_plan(fault) if cured else fault.run
-    with tempfile.TemporaryDirectory(prefix="zoo-") as made:
+    if watched:
+        plan = bundled_plan(fault, plan, venv)
+    if cured or fault.healthy or plan.ends_well:
+        # a job that ends by itself may take longer on a busy machine; a hang is cut off where its fault says
+        plan = replace(plan, timeout_s=plan.timeout_s * PATIENCE)
+    with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as made:
         scratch = Path(made)
         job = scratch / "job"
         shutil.copytree(fault.folder, job, ignore=shutil.ignore_patterns("recorded", "__pycache__"))
@@ -57,17 +48,31 @@ def run_fault(fault: Fault, venv: Path | None, out: Path, *, cured: bool = False
             (scratch / name).mkdir()
         if cured and (job / "cured.py").is_file():
             (job / "cured.py").replace(job / "train.py")
-        outcome = _Run(plan, venv, scratch, grace_s).execute()
+        path = [venv / "bin"] if venv else []
+        sanitiser = Sanitiser(scratch, venv)
+        # what pip installs must not change the environment that other faults run in
+        if plan.launcher == "pip" and venv is not None:
+            path.insert(0, _throwaway_environment(scratch / "venv", venv) / "bin")
+            if cured:
+                path, plan = _with_compiler_cache(path, plan, scratch)
+        work = Job(plan, path, scratch, grace_s, stop, VERDICT if watched else TROUBLE)
+        work.prepare()
+        outcome = work.execute()
         if plan.layout in ("torchrun-logdir", "per-node") and (job / "logs").is_dir():
             shutil.copytree(job / "logs", scratch / "logs" / "logs")
-        _keep(scratch / "logs", out, Sanitiser(scratch, venv))
+        if watched and (job / "bundle").is_dir():
+            # what was on the screen is not part of the bundle
+            _keep(scratch / "logs", out.with_name(f"{out.name}.screen"), sanitiser)
+            _keep(job / "bundle", out, sanitiser)
+        else:
+            _keep(scratch / "logs", out, sanitiser)
     return outcome
 
 
 def cured_plan(fault: Fault) -> RunPlan:
     """The run with the cure's changes. Raises FaultError where there is no cure at all."""
     if fault.cure is None:
-        if not (fault.folder / "cured.py").is_file():
+        if not fault.has_cure:
             raise FaultError(f"{fault.folder}: no cure: neither cured.py nor a [cured] table in fault.toml")
         return fault.run
     plan = fault.run
@@ -79,146 +84,74 @@ def cured_plan(fault: Fault) -> RunPlan:
         plan = replace(plan, rank_env=fault.cure.rank_env)
     if fault.cure.start is not None:
         plan = replace(plan, start=fault.cure.start)
+    if fault.cure.prepare is not None:
+        plan = replace(plan, prepare=fault.cure.prepare)
+    if fault.cure.timeout_s is not None:
+        plan = replace(plan, timeout_s=fault.cure.timeout_s)
     return plan
 
 
-class _Run:
-    """One run: starts the processes, waits, and leaves none behind."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Whether a run ended as it must, and if not, what was expected."""
 
-    def __init__(self, plan: RunPlan, venv: Path | None, scratch: Path, grace_s: float) -> None:
-        self.plan = plan
-        self.venv = venv
-        self.scratch = scratch
-        self.grace_s = grace_s
-        # launchers give their workers sessions of their own, so a process group is not enough to find
-        # all that was started: every process carries this mark in its environment
-        self.mark = uuid.uuid4().hex
-        self.ports = [_free_port() for _ in range(plan.world_size + 1)]
-
-    def execute(self) -> Outcome:
-        started = time.monotonic()
-        processes: dict[str, subprocess.Popen[bytes]] = {}
-        timed_out = False
-        try:
-            if self.plan.layout == "per-rank":
-                for rank in self.plan.started_ranks:
-                    processes[str(rank)] = self._start(f"rank{rank}.log", rank)
-            else:
-                processes["launcher"] = self._start("job.log", None)
-            timed_out = not _wait(processes.values(), self.plan.timeout_s)
-            if timed_out:
-                for process in processes.values():
-                    _signal_group(process, signal.SIGTERM)
-                _wait(processes.values(), self.grace_s)
-        finally:
-            self._kill_the_rest(processes.values())
-        codes = {name: process.returncode for name, process in processes.items()}
-        if self.plan.layout == "per-rank":
-            text = json.dumps(codes, sort_keys=True) + "\n"
-            (self.scratch / "logs" / "exit_codes.json").write_text(text, encoding="utf-8")
-        return Outcome(codes, timed_out, time.monotonic() - started)
-
-    def _start(self, log: str, rank: int | None) -> subprocess.Popen[bytes]:
-        environment = self._environment(rank)
-        command = [self._fill(word, rank) for word in self.plan.command]
-        # resolved by us: the search for the program must use the job's PATH, not ours
-        program = shutil.which(command[0], path=environment["PATH"]) or command[0]
-        with (self.scratch / "logs" / log).open("ab") as stream:
-            return subprocess.Popen(
-                [program, *command[1:]],
-                cwd=self.scratch / "job",
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def _environment(self, rank: int | None) -> dict[str, str]:
-        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        environment = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
-        environment |= {
-            "PATH": f"{self.venv / 'bin'}:{path}" if self.venv else path,
-            "HOME": str(self.scratch),
-            "TMPDIR": str(self.scratch / "tmp"),
-            "LANG": "C.UTF-8",
-            "OMP_NUM_THREADS": "1",
-            "PIP_ROOT_USER_ACTION": "ignore",
-        }
-        changes = dict(self.plan.env)
-        if rank is not None:
-            environment |= {
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": str(self.plan.world_size),
-                "LOCAL_WORLD_SIZE": str(self.plan.world_size),
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(self.ports[-1]),
-            }
-            changes |= self.plan.rank_env.get(rank, {})
-        for name, value in changes.items():
-            environment[name] = self._fill(value, rank)
-            if not value:
-                del environment[name]
-        environment[_MARK] = self.mark
-        return environment
-
-    def _fill(self, text: str, rank: int | None) -> str:
-        """Put free ports and the rank in: `{port}`, `{port0}` … one for each rank, `{rank}`."""
-        for number in range(self.plan.world_size):
-            text = text.replace(f"{{port{number}}}", str(self.ports[number]))
-        text = text.replace("{port}", str(self.ports[-1]))
-        return text if rank is None else text.replace("{rank}", str(rank))
-
-    def _kill_the_rest(self, processes: Collection[subprocess.Popen[bytes]]) -> None:
-        deadline = time.monotonic() + 10
-        while (left := marked_processes(self.mark)) and time.monotonic() < deadline:
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            _wait(processes, _POLL_S)
-        # a killed process has no environment any more, but its status is still to be fetched
-        _wait(processes, 5)
+    good: bool
+    why: str = ""
 
 
-def marked_processes(mark: str) -> list[int]:
-    """The processes that carry a run's mark in their environment (Linux's /proc)."""
-    wanted = f"{_MARK}={mark}".encode()
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit() or int(folder.name) == os.getpid():
-            continue
-        try:
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-        except OSError:  # ended meanwhile, or another user's
-            continue
-    return found
+def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> Ending:
+    """A fault must show; a cured or healthy job must end well and must not show what the fault shows."""
+    shown = fault.run.shows is not None and any(
+        re.search(fault.run.shows, file.read_text(encoding="utf-8", errors="replace")) is not None
+        for file in logs.rglob("*")
+        if file.is_file()
+    )
+    codes = dict(outcome.exit_codes)
+    if cured or fault.healthy:
+        if not outcome.clean:
+            ended = f"was ended after {outcome.seconds:.0f} s" if outcome.timed_out else f"ended with {codes}"
+            return Ending(False, f"it must end well, but {ended}")
+        return Ending(not shown, f"it still shows {fault.run.shows!r}" if shown else "")
+    if fault.run.shows is not None and not shown:
+        return Ending(False, f"the fault did not show: {fault.run.shows!r} is in no log")
+    if outcome.clean != fault.run.ends_well:
+        expected = "end well (a silent fault)" if fault.run.ends_well else "fail or hang"
+        return Ending(False, f"the fault must {expected}, but ended with {codes}")
+    return Ending(True)
 
 
-def _wait(processes: Collection[subprocess.Popen[bytes]], seconds: float) -> bool:
-    """Wait for all; False when some still run after that time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        # a list, not a generator: every process must be polled, or it stays a zombie
-        if None not in [process.poll() for process in processes]:
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(_POLL_S)
+def _throwaway_environment(folder: Path, base: Path) -> Path:
+    """A virtual environment of the job's own that sees the packages of `base`; made without the network."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site = folder / "lib" / version / "site-packages"
+    site.mkdir(parents=True)
+    inherited = next((base / "lib").glob("python3*"), base / "lib" / version)
+    (site / "inherited.pth").write_text(f"{inherited / 'site-packages'}\n", encoding="utf-8")
+    shutil.copy(base / "pyvenv.cfg", folder / "pyvenv.cfg")
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("python", "python3"):
+        (programs / name).symlink_to((base / "bin" / "python").resolve())
+    pip = programs / "pip"
+    pip.write_text(
+        f"#!{programs / 'python'}\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n",
+        encoding="utf-8",
+    )
+    pip.chmod(0o755)
+    return folder
 
 
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _with_compiler_cache(path: list[Path], plan: RunPlan, scratch: Path) -> tuple[list[Path], RunPlan]:
+    """Several cures end in the same build of many minutes: where ccache is installed it is done once."""
+    wrappers = Path("/usr/lib/ccache")
+    if not wrappers.is_dir():
+        return path, plan
+    cache = {
+        "CCACHE_DIR": str(Path(tempfile.gettempdir()) / f"phalanx-zoo-ccache-{os.getuid()}"),
+        "CCACHE_BASEDIR": str(scratch),  # each run builds in a folder of its own; the cache must not see its name
+        "CCACHE_NOHASHDIR": "1",
+    }
+    return [*path, wrappers], replace(plan, env={**plan.env, **cache})
 
 
 def _keep(logs: Path, out: Path, sanitiser: Sanitiser) -> None:
@@ -228,45 +161,3 @@ def _keep(logs: Path, out: Path, sanitiser: Sanitiser) -> None:
     if out.exists():
         shutil.rmtree(out)
     shutil.copytree(logs, out)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m phalanx.zoo.runner", description=__doc__)
-    parser.add_argument("faults", nargs="+", type=Path, metavar="FAULTDIR")
-    parser.add_argument("--venv", type=Path, help="virtual environment whose bin comes first on PATH")
-    parser.add_argument("--cured", action="store_true", help="run the mended job; nothing is recorded")
-    parser.add_argument("--out", type=Path, help="write logs to OUT/<fault> instead of <fault>/recorded")
-    options = parser.parse_args(arguments)
-    venv = options.venv.absolute() if options.venv else None
-    # a crash is part of many faults; its core file is not
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    failures = 0
-    for number, folder in enumerate(options.faults, start=1):
-        where = f"[{number}/{len(options.faults)}] {folder.name}"
-        print(f"{where}: {'cured ' if options.cured else ''}…", flush=True)
-        with tempfile.TemporaryDirectory(prefix="zoo-out-") as unused:
-            try:
-                fault = load_fault(folder)
-                out = options.out / fault.name if options.out else fault.recorded
-                if options.cured and not options.out:
-                    out = Path(unused) / "logs"
-                outcome = run_fault(fault, venv, out, cured=options.cured)
-            except FaultError as error:
-                print(error, file=sys.stderr)
-                failures += 1
-                continue
-            wanted_clean = options.cured or fault.healthy
-            good = outcome.clean or not wanted_clean
-            failures += not good
-            ended = "ended by the runner" if outcome.timed_out else "ended"
-            verdict = "ok" if good else "FAILED"
-            codes = dict(outcome.exit_codes)
-            print(f"{where}: {verdict}, {ended} after {outcome.seconds:.1f} s, status {codes}", flush=True)
-            if not good and options.cured and not options.out:
-                for log in sorted(out.rglob("*.log")):
-                    print(log.read_text(encoding="utf-8", errors="replace")[-2000:])
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

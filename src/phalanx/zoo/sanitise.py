@@ -13,7 +13,9 @@ TEMPORARY = "/var/tmp"
 HOST = "node0"
 
 # pip names the recording machine's package sources; another machine has others
-_PIP_SOURCES = re.compile(r"^\s*Looking in (indexes|links): .*\n?", re.MULTILINE)
+_PIP_SOURCES = re.compile(r"^\s*(Looking in (indexes|links): |WARNING: Location 'file:).*\n?", re.MULTILINE)
+# compiled into what pip built: the folder of its build
+_PIP_BUILDS = re.compile(r"/tmp/(pip-(?:wheel|install)-)\w+/")
 
 
 class Sanitiser:
@@ -25,7 +27,7 @@ class Sanitiser:
     def __init__(self, scratch: Path, venv: Path | None, host: str | None = None) -> None:
         pairs: list[tuple[str, str]] = []
         for root in _spellings(scratch):
-            pairs += [(f"{root}/job", JOB), (f"{root}/tmp", TEMPORARY), (root, HOME)]
+            pairs += [(f"{root}/job", JOB), (f"{root}/tmp", TEMPORARY), (f"{root}/venv", VENV), (root, HOME)]
         if venv is not None:
             for root in _spellings(venv):
                 pairs.append((root, VENV))
@@ -44,6 +46,7 @@ class Sanitiser:
         for path, instead in self._paths:
             text = text.replace(path, instead)
         text = self._host.sub(HOST, text)
+        text = _PIP_BUILDS.sub(rf"{TEMPORARY}/\1x/", text)
         return _PIP_SOURCES.sub("", text)
 
     def clean_file(self, file: Path) -> None:

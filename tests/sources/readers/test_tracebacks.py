@@ -114,3 +114,17 @@ def test_cut_off_anywhere(lines: int) -> None:
 def test_the_header_alone_is_nothing() -> None:
     assert events("Traceback (most recent call last):\n") == []
     assert events("it printed Traceback (most recent call last): and went on\nepoch 1\n") == []
+
+
+def test_quoted_and_in_bold() -> None:
+    text = '> Traceback (most recent call last):\n>   File "train.py", line 9, in main\n>     model(x)\n> **RuntimeError: sizes differ**\n> more\n'
+    (event,) = events(text)
+    assert event.text.startswith("RuntimeError: sizes differ")
+    assert event.frames[0].function == "main"
+
+
+def test_indented_within_other_output() -> None:
+    text = "      -- Found MPI\n      Traceback (most recent call last):\n        File \"<string>\", line 1, in <module>\n      ModuleNotFoundError: No module named 'tensorflow'\n      -- done\n"
+    (event,) = events(text)
+    assert event.text.startswith("ModuleNotFoundError: No module named 'tensorflow'")
+    assert event.data["type"] == "ModuleNotFoundError"

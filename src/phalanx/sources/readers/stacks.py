@@ -28,10 +28,16 @@ def read(window: Window) -> Iterator[Event]:
         return
     frames = []
     for _, text in window.following(120):
-        match = _FAULTHANDLER.match(text) or _PY_SPY.match(text)
-        if match is None:
+        frame = frame_of(text)
+        if frame is None:
             break
-        frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+        frames.append(frame)
     if frames:
         frames.reverse()
         yield window.event(EventKind.STACK, "stack", text=f"in {frames[-1].function}", frames=tuple(frames))
+
+
+def frame_of(text: str) -> Frame | None:
+    """The frame that a line of either form shows."""
+    match = _FAULTHANDLER.match(text) or _PY_SPY.match(text)
+    return Frame(match["file"], int(match["line"]), match["function"]) if match else None

@@ -18,6 +18,8 @@ TRIGGERS = ("Traceback (most recent call last)",)
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 _FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
+_QUOTED = re.compile(r"^\s*>\s?")  # a traceback quoted in a report or a mail
+_INDENTED = re.compile(r"^\s+")  # within the output of pip or CMake, or set as code in a report
 _MARGIN = re.compile(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NEXT_RECORD = re.compile(
@@ -36,7 +38,7 @@ _LONGEST_MESSAGE = 40
 
 def read(window: Window) -> Iterator[Event]:
     """One event for the traceback that begins here."""
-    parsed = _parse(_Lines(window.following()))
+    parsed = _parse(_Lines(_without_margin(window)))
     if parsed is None:
         return
     frames, kind_of, first, message, line = parsed
@@ -58,6 +60,16 @@ def read(window: Window) -> Iterator[Event]:
             "is_nested": window.text.lstrip().startswith("Original"),
         },
     )
+
+
+def _without_margin(window: Window) -> Iterator[tuple[int, str]]:
+    """The following lines, without what stands before each line of the traceback."""
+    text = window.text
+    if _QUOTED.match(text):
+        return ((number, _QUOTED.sub("", line)) for number, line in window.following())
+    if indent := _INDENTED.match(text):
+        return ((number, line.removeprefix(indent[0])) for number, line in window.following())
+    return window.following()
 
 
 class _Lines:
@@ -99,7 +111,7 @@ def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None
             continue
         if not body.strip() or body[:1] in " \t":  # carets, repeated-line notes, source of several lines
             continue
-        final = _FINAL.match(body)
+        final = _FINAL.match(body.strip("*`"))  # people set the last line in bold
         if final is None or (not frames and not _looks_like_exception(final["type"])):
             if not frames:
                 return None

@@ -1,0 +1,150 @@
+"""`phalanx run`: starts a job on this machine, watches every rank, and says who broke it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from phalanx.frameworks.launching import ROLES
+from phalanx.run.bundle import make_folder
+from phalanx.run.job import Job
+from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
+from phalanx.run.screen import Screen
+
+_EXAMPLES = """\
+Examples:
+
+    phalanx run -n 4 train.py --epochs 3
+
+    phalanx run -n 2 -m package.train
+
+    phalanx run --roles chief=1,worker=2,ps=1 train.py
+
+    phalanx run -n 2 -- ./start.sh
+
+What stands after the script is the script's. Exits with the job's own status; 2 if the job could not be started."""
+
+
+class RunFormat(StrEnum):
+    """How the verdict is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    settings = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+    app.command(epilog=_EXAMPLES, context_settings=settings)(run)
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(help="The script and its arguments.", show_default=False)],
+    size: Annotated[int | None, typer.Option("-n", "--ranks", help="How many ranks to start.")] = None,
+    module: Annotated[bool, typer.Option("-m", help="What follows is a module, as for python -m.")] = False,
+    framework: Annotated[
+        str | None, typer.Option(help="torch, tensorflow, keras, horovod, jax, mpi or none; else the script tells it.")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", help="A variable for every rank: NAME=VALUE.")] = None,
+    devices: Annotated[
+        str | None, typer.Option(help="Devices to use: 0,1,2,3; by rank: 0/1,2; none to hide them all.")
+    ] = None,
+    roles: Annotated[str | None, typer.Option(help="TensorFlow's tasks: chief=1,worker=2,ps=1,evaluator=1.")] = None,
+    virtual_devices: Annotated[
+        int, typer.Option(help="Divide the processor into so many devices (TensorFlow, Keras, JAX).", min=0)
+    ] = 0,
+    timeout: Annotated[float | None, typer.Option(help="End the job after so many seconds.", min=0.1)] = None,
+    max_restarts: Annotated[int, typer.Option(help="Start again so often when a rank fails.", min=0)] = 0,
+    grace: Annotated[
+        float, typer.Option(help="Seconds that ranks get for their last words before they are killed.", min=0.0)
+    ] = 5.0,
+    on_stall: Annotated[OnStall, typer.Option(help="What to do when the ranks stand still.")] = OnStall.REPORT,
+    stall_after: Annotated[
+        float, typer.Option(help="Seconds without progress below which nothing is a stall.", min=0.5)
+    ] = 8.0,
+    stall_at_most: Annotated[
+        float, typer.Option(help="Seconds without progress above which everything is a stall.", min=1.0)
+    ] = 600.0,
+    inside: Annotated[bool, typer.Option("--inside/--no-inside", help="Watch ranks from inside too (PyTorch).")] = True,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
+    ] = None,
+    form: Annotated[
+        RunFormat, typer.Option("--format", "-f", help="json: the report alone on standard output.")
+    ] = RunFormat.TEXT,
+) -> None:
+    """Start a training job on this machine and say who broke it, if somebody does.
+
+    Sets what torchrun, horovodrun or a hand-made TF_CONFIG would. The script is unchanged. Output, exits, stacks and
+    environment of every rank are kept in a folder that `phalanx diagnose` reads.
+    """
+    try:
+        spec = JobSpec(
+            command=tuple(command),
+            size=size,
+            is_module=module,
+            is_program=_is_after_dashes(command),
+            framework=framework,
+            environment=_variables(env or []),
+            devices=devices,
+            roles=_roles(roles),
+            virtual_devices=virtual_devices,
+            timeout=timeout,
+            max_restarts=max_restarts,
+            bundle=bundle,
+            on_stall=on_stall,
+            inside=inside,
+            grace=grace,
+            stall_after=stall_after,
+            stall_at_most=stall_at_most,
+            python=python or sys.executable,
+        )
+        plan = make_plan(spec, os.environ, Path.cwd())
+        folder = make_folder(bundle, plan.name)
+    except PlanError as error:
+        typer.echo(f"phalanx: {error}", err=True)
+        raise typer.Exit(2) from error
+    wants_json = form is RunFormat.JSON
+    result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
+    if wants_json:
+        sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
+    raise typer.Exit(result.status)
+
+
+def _is_after_dashes(command: list[str]) -> bool:
+    """Whether the command stood behind `--`, which the parser takes away."""
+    before = sys.argv[: len(sys.argv) - len(command)]
+    return bool(before) and before[-1] == "--"
+
+
+def _variables(given: list[str]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        name, mark, value = item.partition("=")
+        if not mark or not name:
+            raise PlanError(f"--env {item}: give NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _roles(given: str | None) -> dict[str, int]:
+    if given is None:
+        return {}
+    found: dict[str, int] = {}
+    for item in given.split(","):
+        name, _, count = item.strip().partition("=")
+        if name not in ROLES or not count.isdigit() or (name in ("chief", "evaluator") and int(count) > 1):
+            raise PlanError(f"--roles {given}: give counts of {', '.join(ROLES)}, as in chief=1,worker=2,ps=1")
+        found[name] = int(count)
+    if not sum(found.values()):
+        raise PlanError(f"--roles {given}: no tasks at all")
+    return found

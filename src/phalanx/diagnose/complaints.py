@@ -1,0 +1,154 @@
+"""What a person's report is about, by the person's own words: it weighs claims, and speaks where no rule does."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.cues import CUES, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.history import History
+from phalanx.diagnose.unknown import likeliest_symptom
+from phalanx.knowledge.figures import expected_share
+from phalanx.knowledge.rule import Blame, Claims
+from phalanx.knowledge.taxonomy import SYMPTOMS
+from phalanx.model import Confidence, Event, EventKind, Role, Stage
+from phalanx.sources.people import split_title
+
+_IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
+_OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
+_FEWEST_POINTS = 2.0  # below this the words say nothing
+_LESS_SURE = 0.35
+_ALIKE = 0.6
+_PASTED = 0.5  # words of programs count less here: the rules read them
+_RAREST = 0.005  # the share below which a symptom is as good as never seen
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """The points each symptom has by the words of one report, and the words that spoke for it."""
+
+    file: str
+    points: dict[str, float]
+    quotes: dict[str, str]
+    failure: str
+    exception: Event | None
+
+
+def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
+    """Weigh the words of a report."""
+    title, body = split_title(prose)
+    points: defaultdict[str, float] = defaultdict(float)
+    quotes: dict[str, str] = {}
+    for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
+        for symptom, gained, quote in _said(text, prose):
+            points[symptom] += gained * factor
+            quotes.setdefault(symptom, quote)
+    for symptom, gained, quote in _said("\n".join(messages), prose):
+        if symptom not in HANG_AT.values():
+            points[symptom] += gained * _PASTED
+            quotes.setdefault(symptom, quote)
+    failure = FAILURE.search(prose)
+    return Complaint(file, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages))
+
+
+def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
+    """The first exception that is named among the messages, as it would stand at the end of a traceback."""
+    for message in messages:
+        if match := _EXCEPTION.search(message):
+            kind = match["type"].rsplit(".", 1)[-1]
+            return Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": kind})
+    return None
+
+
+def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
+    said: dict[str, tuple[float, str]] = {}
+    for cue in CUES:
+        match = cue.pattern.search(text)
+        if match is not None and cue.points > said.get(cue.symptom, (0.0, ""))[0]:
+            said[cue.symptom] = (cue.points, match[0])
+    match = HANG.search(text)
+    found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
+    if match is not None:
+        shares = _stage_shares(whole)
+        found += [(HANG_AT[stage], HANG_POINTS * share, match[0]) for stage, share in shares.items() if share > 0]
+    return found
+
+
+def _stage_shares(text: str) -> dict[Stage, float]:
+    """How much the words around a hang speak for each stage, as shares of one."""
+    title, body = split_title(text)
+    weights: defaultdict[Stage, float] = defaultdict(float)
+    for stage, weight, pattern in STAGES:
+        for part, factor in ((title, 2.0), (body[:_OPENING], 1.0)):
+            different = {match[0].lower() for match in pattern.finditer(part)}
+            weights[stage] += weight * factor * math.sqrt(len(different))
+    total = sum(weights.values())
+    if total == 0:
+        return {Stage.COMM: 0.5, Stage.PREP: 0.0, Stage.TRAIN: 0.5}
+    return {stage: weights[stage] / total for stage in HANG_AT}
+
+
+class Complaints:
+    """The complaints of all reports among the files."""
+
+    def __init__(self, history: History) -> None:
+        self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
+        self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
+        self._framework = history.world.framework
+
+    def points(self, symptom: str, *, with_alike: bool) -> float:
+        """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""
+        said = [self._points(complaint, symptom) for complaint in self.all]
+        if with_alike:
+            alike = {one for family in FAMILIES if symptom in family for one in family}
+            said += [_ALIKE * self._points(complaint, one) for complaint in self.all for one in alike]
+        return max(said, default=0.0)
+
+    def _points(self, complaint: Complaint, symptom: str) -> float:
+        return complaint.points.get(symptom, 0.0) + prior(symptom, self._framework)
+
+    def as_claims(self) -> list[Claim]:
+        """One claim for the symptom that each report's words speak for most; if they only say that it fails, for the
+        one that is most frequent with this framework."""
+        claims = []
+        for complaint in self.all:
+            best = max(SYMPTOMS, key=lambda symptom: self._points(complaint, symptom))
+            if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
+                claims.append(_claim(complaint, best, complaint.quotes[best]))
+            elif complaint.exception is not None:
+                symptom = likeliest_symptom(complaint.exception, None)
+                claims.append(_claim(complaint, symptom, complaint.exception.text))
+            elif complaint.failure:
+                claims.append(_claim(complaint, best, complaint.failure))
+        return claims
+
+
+def prior(symptom: str, framework: str | None) -> float:
+    """A little more for what occurs more often with this framework, in the study's counts: from 0 to 1."""
+    return max(0.0, 1 - math.log(expected_share(symptom, framework) / 0.3) / math.log(_RAREST / 0.3))
+
+
+def _claim(complaint: Complaint, symptom: str, words: str) -> Claim:
+    quote = re.sub(r"[{}]", "", words)[:200]
+    event = Event(EventKind.LINE, words[:300], complaint.file, 0, source="prose")
+    known = SYMPTOMS[symptom]
+    return Claim(
+        rule=None,
+        symptom=symptom,
+        cause="as-the-report-says",
+        title=known.title,
+        summary=f"The report's own words (“{quote}”) speak for this: {known.looks_like}. No program's message in it tells the cause.",
+        depth=Claims.SYMPTOM,
+        blame=Blame.NOBODY,
+        fatal=False,
+        priority=10,
+        confidence=Confidence.POSSIBLE,
+        proofs=[Proof(event, Role.ROOT)],
+        stage=Stage.of_symptom(symptom),
+        from_prose=True,
+    )

@@ -1,0 +1,99 @@
+"""Words by which people say what is wrong with their job, and the symptom that each speaks for.
+
+Programs' messages are the rules' business. This table reads the person's own sentences: it settles which of several
+claims the report is about, and gives a symptom where no rule knows the words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from phalanx.model import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """An expression and how much it speaks for a symptom; in a title it counts more."""
+
+    symptom: str
+    points: float
+    pattern: re.Pattern[str]
+
+
+_FAIL = (
+    r"(?:fail\w*|errors?|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble"
+    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
+)
+_GAP = r"[^\w.?!;()]+"  # within a sentence
+_NEAR = rf"{_GAP}(?:[\w./'’-]+{_GAP}){{0,5}}?"
+
+
+def _failing(what: str) -> str:
+    """The thing and the failure, near each other, in either order."""
+    return rf"\b(?:{what})\b{_NEAR}{_FAIL}\b|\b{_FAIL}{_NEAR}(?:{what})\b"
+
+
+_TABLE: tuple[tuple[str, float, str], ...] = (
+    ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|make")),
+    ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
+    ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
+    ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|\bport (?:is )?(?:already )?in use"),
+    ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)|launch(?:es|ing|ed)?|start(?:s|ing|ed)?")),
+    ("comm.setup-failure", 1.5, _failing(r"(?:two|2|multi(?:ple)?|several|remote|different)[- ]?(?:nodes?|machines?|hosts?|servers?)|docker|kubernetes|k8s|slurm|cluster|distributed mode")),
+    ("comm.unexpected-protocol", 3, r"(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|\broce\b|\bnccl\b)\W+(?:[\w./'’-]+\W+){0,4}?(?:(?:is|are|was|being)? ?not (?:be(?:ing)? )?(?:used|enabled|shown)|instead of)|(?:why|does(?:n.?t| not)|not|isn.?t)\W+(?:[\w./'’-]+\W+){0,5}?(?:use|using|used|show)\W+(?:[\w./'’-]+\W+){0,4}?(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|nccl)"),
+    ("prep.model-loading-failure", 2, _failing(r"load(?:ing|s)? (?:the |a |my |pre-?trained )*model|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
+    ("prep.data-loading-failure", 2, _failing(r"data ?sets?|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|samplers?|input pipeline|load(?:ing)? (?:the )?data")),
+    ("prep.iteration-failure", 2, _failing(r"iterators?|iterat(?:e|ing)|steps_per_epoch|stopiteration")),
+    ("prep.iteration-failure", 3, r"end of sequence|out_?of_?rangeerror|ran out of data|iterator (?:is )?exhausted"),
+    ("prep.communication-error", 1.5, _failing(r"broadcast_\w+|broadcastglobalvariables\w*|broadcast(?:ing)? (?:the )?(?:variables|parameters|weights|state)|barrier")),
+    ("prep.device-error", 1.5, _failing(r"set_device|device ordinal|visible_devices|model\.cuda|model\.to|gpu_options|set_visible_devices")),
+    ("fail.communication-error", 2, r"can ?not communicate|lost (?:the )?connection|unavailableerror|finished reduction|find_unused_parameters|ready (?:twice|only once)|has been shut ?down|connection (?:reset|closed)|nccl error|unhandled cuda error|ncclsystemerror|ncclinternalerror|mismatched|" + _failing(r"all_?reduc\w+|all_?gather\w*|reduce_?scatter|all_?to_?all|nccl|gloo|rpc|gradient sync\w*|ddp|distributeddataparallel|send|recv")),
+    ("fail.device-error", 2.5, r"(?<!unhandled )cuda (?:runtime )?error|cudnn|cublas|device-side assert|illegal memory access|same device|invalid device|no (?:cuda|gpu)s? (?:device )?(?:is |are )?(?:available|found|detected)|assign a device|can ?not find (?:the )?gpus?|tensors? (?:\w+ ){0,4}different devices|xid\b"),
+    ("fail.graph-execution-error", 2, r"tf\.function|replica context|cross-replica|merge_call|no gradients?|none gradients?|(?:same|different) graph|graph (?:mode|execution|is finalized|disconnected)|autograd\b"),
+    ("fail.graph-execution-error", 1, r"(?:invalidargument|failedprecondition|internal|assertion)error"),
+    ("fail.graph-execution-error", 1.5, _failing(r"(?<!worker)mirrored ?strategy|multi_gpu_model|distribut(?:ed|ion) strategy|strategy\.(?:run|scope)|custom (?:\w+ )?(?:layers?|loss|objects?|training loop)|estimators?|distributed_?optimizer|model\.fit|model\.compile|model compilation")),
+    ("fail.tensor-mismatch", 2.5, r"(?:shape|size|dtype|dimension|type)s?[- ]mismatch\w*|mismatch\w* (?:in |of )?(?:tensor )?(?:shape|size|dtype|dimension|type)s?|incompatible shapes?|wrong (?:shape|size|dtype|dimension)s?|shapes? (?:must|do not|don.?t)|expected (?:scalar type|input|tensor|shape)|(?:invalid|unexpected) shape|index(?:error)?:? .{0,20}out of (?:range|bounds)"),
+    ("fail.out-of-memory", 4, r"out[ -_]of[ -_]memory|\boom\b|resource ?exhausted|run(?:s|ning)? out of (?:gpu |cuda |host )?(?:memory|ram)|(?:too much|all|not enough|insufficient) (?:of )?(?:the )?(?:gpu |cuda |device )?memory"),
+    ("fail.out-of-memory", 2.5, r"(?:more|high|extra) (?:gpu |cuda |device )?memory|memory (?:\w+ ){0,3}exceed\w*|exceed\w* (?:\w+ ){0,3}memory"),
+    ("fail.checkpoint-unusable", 3, _failing(r"checkpoints?|model ?checkpoint|sav(?:e|es|ing|ed)|save_(?:model|weights|checkpoint)|load_weights|load_state_dict|state_dict|restor(?:e|es|ing|ed)|serializ\w+|pickl\w+|export(?:ing)?|resum(?:e|ing)")),
+    ("fail.segmentation-fault", 4.5, r"seg(?:mentation|ment)?[ -_]?(?:fault|error)\w*|segfault\w*|\bsigsegv\b|signal 11|core dump(?:ed)?|address not mapped|invalid permissions|exit(?:ed)? (?:code|status) 139"),
+    ("fail.attribute-not-found", 3.5, r"attribute ?error|has no attribute|no attribute\b|have the attribute|unexpected keyword argument"),
+    ("fail.memory-issue", 3, r"memory leak\w*|leak\w* memory|\bshm\b|shm-size|shared memory|double free|memory corrupt\w*|(?:memory|ram) (?:\w+ ){0,3}(?:grow|increas|keeps)\w*|bus error"),
+    ("fail.path-error", 2, r"no such file|file ?not ?found|permission denied|(?:file|path|directory|folder) (?:does not|doesn.?t|not) (?:exist|found)|can(?:not|.?t) (?:find|open|read) (?:the )?(?:file|path|directory|script)"),
+    ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
+    ("fail.not-implemented", 1.5, r"(?<!operation )not (?:yet )?supported|unsupported|does(?:n.?t| not) support"),
+    ("perf.unexpected-parallelization-or-device", 3, r"only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0)"),
+    ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W+(?:\w+\W+){0,3}?process(?:es)?\W+(?:\w+\W+){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|same gpu|gpu[ :#]?0\b"),
+    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|\bfaster\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
+    ("perf.low-efficiency", 1.5, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
+    ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|numbers?|learning rate)|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+"),
+    ("perf.non-convergence", 4, r"(?:my|the) (?:metric|score) is|\bf1\b (?:score|on)"),
+    ("perf.non-convergence", 3, r"(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|ideal accuracy|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
+)  # fmt: skip
+CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, points, text in _TABLE)
+
+FAILURE = re.compile(rf"\b{_FAIL}\b(?:{_GAP}[\w./'’-]+){{0,6}}", re.IGNORECASE)
+HANG = re.compile(
+    r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|dead ?lock\w*"
+    r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bstall(?:s|ed|ing)?\b"
+    r"|waits? (?:forever|for ever|indefinitely)|no (?:response|output|reaction|progress)|not respond\w*|nothing (?:happens|is (?:printed|output))"
+    r"|not? (?:exit|terminat|proceed|progress|continu)\w*|time[ds]?[- ]?out|timing out",
+    re.I,
+)
+# At which stage a job that stands still stands: each time one of these is said.
+STAGES: tuple[tuple[Stage, float, re.Pattern[str]], ...] = (
+    (Stage.COMM, 1.5, re.compile(r"init_process_group|hvd\.init|\.init\(\)|\binit\b|initiali[sz]\w*|rendezvous|tcp ?store|master_addr|createsession|waiting for (?:response|workers?|session)|server\.join|started server|tf_config", re.I)),
+    (Stage.COMM, 1.0, re.compile(r"\b(?:at|on|during|when|while|in) (?:the )?(?:start\w*|begin\w*|launch\w*|connect\w*|setup)|mpirun|horovodrun|torchrun|mpiexec|ssh\b|no (?:output|log|error)|nothing|(?:two|2|multi(?:ple)?|several|different)[- ]?(?:nodes?|machines?|hosts?|servers?|containers?)|docker|firewall|interface|network", re.I)),
+    (Stage.PREP, 2.0, re.compile(r"(?:DDP|DistributedDataParallel|DataParallel|FSDP) ?\(|broadcast_\w+|broadcastglobalvariables\w*|broadcasting|(?:load|read|download|prepar)(?:s|ing)? (?:the |my |a )?(?:data|dataset|model|weights)|from_pretrained|line \d+,? .{0,40}(?:DDP|DistributedDataParallel)|creat(?:e|es|ing) (?:the )?model|wrap(?:s|ping)?\b|(?:to|\.cuda)\(", re.I)),
+    (Stage.TRAIN, 1.5, re.compile(r"after (?:the |a |an |about |around |several |some |few |one |first )*(?:\d[\d,.k~-]*\w* ?)?(?:th )?(?:epochs?|steps?|iterations?|batch(?:es)?|hours?|days?|minutes?|while|training|time)|epochs?\b|iterations?\b|\bsteps?\b|during (?:the )?train\w*|in the middle|randomly|sometimes|intermittent\w*|occasionally|backward|validation|evaluat\w+|end of (?:the )?train\w*|all_?reduce|all_?gather|barrier|stall\w*|optimizer|dataloader", re.I)),
+    (Stage.TRAIN, 0.7, re.compile(r"\btrain(?:s|ed|ing)?\b|model\.fit|\bfit\b|deadlock|gpu[- ]util\w*|100 ?%", re.I)),
+)  # fmt: skip
+HANG_AT = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout", Stage.TRAIN: "perf.hang"}
+HANG_POINTS = 4.0
+
+# Symptoms that the same words may mean: what is said for one of them speaks for a known cause of another, too, if less.
+FAMILIES: tuple[frozenset[str], ...] = (
+    frozenset(HANG_AT.values()),
+    frozenset(("perf.non-convergence", "perf.unexpected-intermediate-result")),
+)

@@ -1,0 +1,100 @@
+"""Writes loaded rules as JSON and reads them back, so that hundreds of files are not parsed anew for each diagnosis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from phalanx.knowledge.expression import Expression
+from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule
+from phalanx.model import Confidence, Role, Safety, Stage
+
+_PLAIN = ("code", "symptom", "cause", "status", "title", "summary", "sections", "fatal", "distributed", "priority")
+_TUPLES = ("frameworks", "libraries", "sources")
+
+
+def to_json(rules: Sequence[Rule], problems: Sequence[str]) -> bytes:
+    """All there is to know of the rules."""
+    return json.dumps({"rules": [_rule_out(rule) for rule in rules], "problems": list(problems)}).encode()
+
+
+def from_json(raw: bytes) -> tuple[list[Rule], list[str]]:
+    """The rules as they were. Raises ValueError, KeyError or TypeError if this is something else."""
+    loaded = json.loads(raw)
+    return [_rule_in(item) for item in loaded["rules"]], list(loaded["problems"])
+
+
+def _rule_out(rule: Rule) -> dict[str, Any]:
+    return {
+        **{name: getattr(rule, name) for name in (*_PLAIN, *_TUPLES)},
+        "path": str(rule.path),
+        "evidence": [_evidence_out(spec) for spec in rule.evidence],
+        "fixes": [_fix_out(fix) for fix in rule.fixes],
+        "claims": rule.claims.value,
+        "blame": rule.blame.value,
+        "confidence": rule.confidence.value,
+        "overlaps": sorted(rule.overlaps),
+        "by_stage": {stage.value: symptom for stage, symptom in rule.by_stage.items()},
+        "cases": [[case.name, case.fires, case.files, case.message, case.expects] for case in rule.cases],
+    }
+
+
+def _rule_in(item: dict[str, Any]) -> Rule:
+    plain: dict[str, Any] = {name: item[name] for name in _PLAIN} | {name: tuple(item[name]) for name in _TUPLES}
+    return Rule(
+        **plain,
+        path=Path(item["path"]),
+        evidence=tuple(map(_evidence_in, item["evidence"])),
+        fixes=tuple(map(_fix_in, item["fixes"])),
+        claims=Claims(item["claims"]),
+        blame=Blame(item["blame"]),
+        confidence=Confidence(item["confidence"]),
+        overlaps=frozenset(item["overlaps"]),
+        by_stage={Stage(stage): symptom for stage, symptom in item["by_stage"].items()},
+        cases=tuple(
+            Case(name, fires, tuple(map(tuple, files)), message, tuple(map(tuple, expects)))
+            for name, fires, files, message, expects in item["cases"]
+        ),
+    )
+
+
+def _evidence_out(spec: EvidenceSpec) -> list[Any]:
+    line, prose = _expression_out(spec.line), _expression_out(spec.prose)
+    return [spec.role.value, spec.ranks.value, line, prose, sorted(spec.exit_codes), sorted(spec.literals)]
+
+
+def _evidence_in(item: list[Any]) -> EvidenceSpec:
+    role, ranks, line, prose, exit_codes, literals = item
+    return EvidenceSpec(
+        Role(role),
+        Ranks(ranks),
+        _expression_in(line),
+        _expression_in(prose),
+        frozenset(exit_codes),
+        frozenset(literals),
+    )
+
+
+def _fix_out(fix: FixSpec) -> list[Any]:
+    return [fix.pattern, fix.title, fix.do, fix.why, fix.confirm, fix.safety.value, _expression_out(fix.when)]
+
+
+def _fix_in(item: list[Any]) -> FixSpec:
+    pattern, title, do, why, confirm, safety, when = item
+    return FixSpec(pattern, title, do, why, confirm, Safety(safety), _expression_in(when))
+
+
+def _expression_out(expression: Expression | None) -> list[Any] | None:
+    return None if expression is None else [expression.pattern, int(expression.flags)]
+
+
+def _expression_in(item: list[Any] | None) -> Expression | None:
+    return None if item is None else Expression(*item)
+
+
+def shape() -> str:
+    """The fields that are written: what was stored by a release with others is not read."""
+    return ";".join(",".join(field.name for field in fields(kind)) for kind in (Rule, EvidenceSpec, FixSpec, Case))

@@ -1,0 +1,1 @@
+"""Starts a job on this machine, watches every rank, and leaves a bundle behind."""

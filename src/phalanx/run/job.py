@@ -1,0 +1,146 @@
+"""A whole job: its attempts, its bundle, the verdict at its end, and the status it exits with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phalanx.model import bundle as layout
+from phalanx.run.bundle import BundleWriter
+from phalanx.run.children import Children
+from phalanx.run.ending import Reason
+from phalanx.run.observer import Observation, Observer, Setup, make_observer
+from phalanx.run.plan import Plan
+from phalanx.run.screen import Screen
+from phalanx.run.signals import Signals
+from phalanx.run.supervisor import Attempt
+from phalanx.run.verdict import Diagnosis, short_text
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of the job."""
+
+    status: int
+    reason: Reason
+    report: dict[str, Any] | None
+    bundle: Path
+
+
+class Job:
+    """Runs a plan. `observe` makes the watch of an attempt."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        screen: Screen,
+        observe: Callable[[Setup, Callable[[str], None]], Observer] = make_observer,
+    ) -> None:
+        self._plan = plan
+        self._screen = screen
+        self._observe = observe
+        self._writer = BundleWriter(folder, screen.say)
+        self._folder = folder
+        self._diagnosis: Diagnosis | None = None
+        self._stalls = 0
+        self._children: Children | None = None
+
+    def run(self, wants_report: bool) -> Result:
+        """Run it to its end, restarts included."""
+        began = time.monotonic()
+        limit = self._plan.spec.timeout
+        deadline = began + limit if limit is not None else None
+        self._writer.describe(self._plan)
+        self._screen.say(self._plan.announcement())
+        with Signals() as signals:
+            children = self._children = Children()
+            try:
+                reason = self._attempts(children, signals, deadline)
+            finally:
+                children.close()
+        self._screen.close()
+        self._writer.finish(reason.status, reason.text)
+        try:
+            report = self._final_report(reason, wants_report)
+        except KeyboardInterrupt:
+            report = None  # all is in the bundle already
+        self._say_end(reason, report, time.monotonic() - began)
+        return Result(reason.status, reason, report, self._folder)
+
+    def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
+        spec = self._plan.spec
+        for number in range(spec.max_restarts + 1):
+            folder = self._writer.begin_attempt(number, self._plan.size)
+            setup = Setup(
+                attempt=folder,
+                size=self._plan.size,
+                framework=self._plan.framework.NAME,
+                command=self._plan.argv,
+                inside=spec.inside,
+                stall_after=spec.stall_after,
+                stall_at_most=spec.stall_at_most,
+            )
+            attempt = Attempt(
+                number=number,
+                plan=self._plan,
+                folder=folder,
+                writer=self._writer,
+                children=children,
+                screen=self._screen,
+                signals=signals,
+                observer=self._observe(setup, self._screen.say),
+                deadline=deadline,
+                on_stall=self._stalled,
+                poll=self._poll,
+            )
+            reason = attempt.run()
+            restarts = reason.may_restart and number < spec.max_restarts
+            self._writer.end_attempt(reason.text, list(reason.ranks), restarts)
+            if not restarts:
+                break
+            self._screen.say(f"{reason.text}: starting again ({number + 1} of {spec.max_restarts})")
+        return reason
+
+    def _stalled(self, seen: Observation) -> None:
+        """Have the verdict made while the job goes on."""
+        self._stalls += 1
+        if self._diagnosis is None:
+            self._diagnosis = Diagnosis(self._folder)
+            if self._children is not None:
+                self._children.adopt(self._diagnosis.process.pid)
+
+    def _poll(self) -> None:
+        if self._diagnosis is not None and self._diagnosis.is_done:
+            diagnosis, self._diagnosis = self._diagnosis, None
+            report = diagnosis.result()
+            if report is not None:
+                self._keep(report)
+                if text := short_text(report):
+                    self._screen.say_block(text)
+
+    def _final_report(self, reason: Reason, wants_report: bool) -> dict[str, Any] | None:
+        if self._diagnosis is not None:
+            self._diagnosis.result()  # made before the end: the one after it knows more
+            self._diagnosis = None
+        if reason.status == 0 and not self._stalls and not wants_report:
+            return None
+        report = Diagnosis(self._folder).result()
+        if report is not None:
+            self._keep(report)
+        return report
+
+    def _keep(self, report: dict[str, Any]) -> None:
+        self._writer.write_json(self._folder / layout.REPORT, report)
+
+    def _say_end(self, reason: Reason, report: dict[str, Any] | None, seconds: float) -> None:
+        if report is not None and (text := short_text(report)):
+            self._screen.say_block(text)
+        elif reason.status != 0 and report is None:
+            self._screen.say("there is no verdict: the diagnosis could not be made")
+        how = f"{reason.text}, after {seconds:.1f} s"
+        more = f"; more: phalanx diagnose {self._folder}" if report is not None else ""
+        self._screen.say(f"{how}; bundle: {self._folder}{more}")

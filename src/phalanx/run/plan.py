@@ -1,0 +1,224 @@
+"""What is to be run: the user's wishes, and from them each rank's command and environment. Pure: nothing is started here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from phalanx.frameworks.launching import Launchable, Meeting, Seat, has_own_devices, load_launchable, seats_of
+from phalanx.run.cores import thread_variables
+from phalanx.run.script import module_file, recognise_script
+
+
+class PlanError(Exception):
+    """The job cannot be started as it was asked for; the message says what to change."""
+
+
+class OnStall(StrEnum):
+    """What to do when the ranks stand still."""
+
+    REPORT = "report"
+    ABORT = "abort"
+    DUMP = "dump"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """The user's wishes."""
+
+    command: tuple[str, ...]  # a script or program, and its arguments
+    size: int | None = None
+    is_module: bool = False
+    is_program: bool = False  # given after `--`: not to be run by Python
+    framework: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    devices: str | None = None
+    roles: Mapping[str, int] = field(default_factory=dict)
+    virtual_devices: int = 0
+    timeout: float | None = None
+    max_restarts: int = 0
+    bundle: Path | None = None
+    on_stall: OnStall = OnStall.REPORT
+    inside: bool = True
+    grace: float = 5.0
+    stall_after: float = 8.0
+    stall_at_most: float = 600.0
+    python: str = sys.executable
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every rank runs, and what is to be said of it before it starts."""
+
+    spec: JobSpec
+    argv: tuple[str, ...]
+    name: str
+    seats: tuple[Seat, ...]
+    framework: Launchable
+    told_by: str
+    threads: str
+    environment: Mapping[str, str]  # of every rank
+    devices: tuple[str | None, ...]  # by rank: what CUDA_VISIBLE_DEVICES is set to
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.seats)
+
+    def announcement(self) -> str:
+        """One line on what was decided for the user."""
+        ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
+        roles = ", ".join(f"{seat.rank} is {seat.role} {seat.index}" for seat in self.seats)
+        shown = f" ({roles})" if self.spec.roles else ""
+        return f"{ranks}{shown}, {self.told_by}, {self.threads}"
+
+    def variables(self, seat: Seat, meeting: Meeting) -> dict[str, str]:
+        """The whole environment of one rank, without what a watch adds."""
+        found = dict(self.environment)
+        found |= {
+            name: value
+            for name, value in self.framework.variables(seat, meeting).items()
+            if name not in self.spec.environment  # what the user says on the command line stands
+        }
+        if (devices := self.devices[seat.rank]) is not None:
+            found |= {"CUDA_VISIBLE_DEVICES": devices, "HIP_VISIBLE_DEVICES": devices}
+        return found
+
+
+def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan:
+    """Decide all that can be decided before anything runs. Raises PlanError."""
+    argv, name, script = _command(spec, folder)
+    size = _size(spec)
+    framework, told_by = _framework(spec, script)
+    environment = {**inherited, **spec.environment}
+    threads, said = thread_variables(framework.NAME, size, environment)
+    environment |= threads
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    if spec.virtual_devices:
+        environment["XLA_FLAGS"] = _with_virtual_devices(environment.get("XLA_FLAGS", ""), spec.virtual_devices)
+        if framework.NAME in ("tensorflow", "keras"):
+            argv = _through_virtual_devices(spec, argv)
+    return Plan(
+        spec=spec,
+        argv=argv,
+        name=name,
+        seats=seats_of(size, spec.roles),
+        framework=framework,
+        told_by=told_by,
+        threads=said,
+        environment=environment,
+        devices=_devices(spec.devices, size, framework),
+    )
+
+
+def _command(spec: JobSpec, folder: Path) -> tuple[tuple[str, ...], str, Path | None]:
+    """The argument list, a name for the bundle, and the script to look into, if there is one."""
+    if not spec.command:
+        raise PlanError("nothing to run: give a script, `-m module`, or `-- program`")
+    first, *rest = spec.command
+    if spec.is_module:
+        return (spec.python, "-m", first, *rest), first.split(".")[-1], module_file(first, folder)
+    if not spec.is_program:
+        script = folder / first
+        if not script.is_file():
+            hint = "; a program that is not a Python script is given after `--`" if shutil.which(first) else ""
+            raise PlanError(f"{first}: no such script in {folder}{hint}")
+        if script.suffix != ".py" and os.access(script, os.X_OK) and not _is_python(script):
+            return (str(script), *rest), script.stem, None
+        return (spec.python, first, *rest), script.stem, script
+    program = shutil.which(first)
+    if program is None:
+        raise PlanError(f"{first}: no such program; give its path, or check PATH")
+    return (first, *rest), Path(first).stem, _script_of_python(first, rest, folder)
+
+
+def _is_python(script: Path) -> bool:
+    """Whether an executable file is a Python script by its first line."""
+    with script.open("rb") as file:
+        return b"python" in file.readline(200)
+
+
+def _script_of_python(program: str, arguments: list[str], folder: Path) -> Path | None:
+    """The script in `python train.py`, so that it can be looked into as well."""
+    if not Path(program).name.startswith("python"):
+        return None
+    given = next((argument for argument in arguments if not argument.startswith("-")), None)
+    return folder / given if given and (folder / given).is_file() else None
+
+
+def _size(spec: JobSpec) -> int:
+    if spec.roles:
+        total = sum(spec.roles.values())
+        if spec.size is not None and spec.size != total:
+            raise PlanError(f"-n {spec.size}, but the roles add up to {total}: leave -n out, or make them agree")
+        return total
+    size = 1 if spec.size is None and spec.virtual_devices else spec.size
+    if size is None:
+        raise PlanError("say how many ranks to start: -n 4")
+    if not 1 <= size <= 4096:
+        raise PlanError(f"-n {size}: the number of ranks must be between 1 and 4096")
+    return size
+
+
+def _framework(spec: JobSpec, script: Path | None) -> tuple[Launchable, str]:
+    known = load_launchable()
+    if spec.framework is not None:
+        if spec.framework not in known:
+            raise PlanError(f"--framework {spec.framework}: not known; one of {', '.join(sorted(known))}")
+        return known[spec.framework], f"{spec.framework} (as you say)"
+    if spec.roles:
+        return known["tensorflow"], "tensorflow (by the roles)"
+    seen = recognise_script(script) if script is not None else None
+    if seen is not None and seen.framework is not None:
+        return known[seen.framework], f"{seen.framework} ({seen.told_by})"
+    if seen is not None and seen.speaks_mpi:
+        raise PlanError(
+            "the script speaks MPI (mpi4py), and MPI's ranks are started by its own launcher. Watch that launcher as one "
+            f"program: phalanx run -n 1 -- mpirun -n {spec.size or 4} python {' '.join(spec.command)}. "
+            "If it only reads its rank from variables: --framework mpi"
+        )
+    return known["torch"], "framework not recognised: torchrun's variables are set, --framework says otherwise"
+
+
+def _with_virtual_devices(flags: str, count: int) -> str:
+    return f"{flags} --xla_force_host_platform_device_count={count}".strip()
+
+
+def _through_virtual_devices(spec: JobSpec, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """TensorFlow has no variable for it: a small script divides the processor first and then runs the user's."""
+    if spec.is_program:
+        raise PlanError("--virtual-devices works for a script or -m module, not for a program after `--`")
+    shim = Path(__file__).with_name("virtual_devices.py")
+    return (argv[0], str(shim), str(spec.virtual_devices), *argv[1:])
+
+
+def _devices(wish: str | None, size: int, framework: Launchable) -> tuple[str | None, ...]:
+    """What each rank sees: all of a list where ranks choose by their local number, its share where a rank takes all it
+    sees; `0/1,2` gives each rank what stands for it; `none` hides every device."""
+    if wish is None:
+        return (None,) * size
+    if wish.strip().lower() in ("none", "cpu"):
+        return ("",) * size
+    if "/" in wish:
+        groups = [group.strip() for group in wish.split("/")]
+        if len(groups) != size:
+            raise PlanError(f"--devices {wish}: {len(groups)} groups for {size} ranks; give one for each")
+        return tuple(groups)
+    listed = [device.strip() for device in wish.split(",") if device.strip()]
+    if len(set(listed)) != len(listed) or not listed:
+        raise PlanError(f"--devices {wish}: give each device once, as in 0,1,2,3")
+    if not has_own_devices(framework) or size == 1:
+        return (",".join(listed),) * size
+    if len(listed) % size:
+        raise PlanError(
+            f"--devices {wish}: {len(listed)} devices cannot be dealt out evenly to {size} ranks, and a rank of "
+            f"{framework.NAME} takes all that it sees; say it by rank, as in 0/1,2"
+        )
+    share = len(listed) // size
+    return tuple(",".join(listed[rank * share : (rank + 1) * share]) for rank in range(size))

@@ -1,0 +1,119 @@
+"""Which framework a training script uses, by its imports and those of the local modules that it imports.
+
+The script is parsed, never run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from phalanx.frameworks import load_frameworks
+from phalanx.frameworks.launching import load_launchable
+
+_LARGEST = 4 << 20
+_MOST_MODULES = 200
+# Names by which a script that imports several frameworks shows which of them carries the ranks.
+_DISTRIBUTED = {
+    "torch": ("torch.distributed", "DistributedDataParallel", "init_process_group", "fully_shard", "Fabric"),
+    "tensorflow": ("tf.distribute", "tensorflow.distribute", "TF_CONFIG", "MultiWorkerMirroredStrategy"),
+    "keras": ("keras.distribution",),
+    "jax": ("jax.distributed",),
+    "horovod": ("horovod",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The framework of a script, and what told it."""
+
+    framework: str | None
+    told_by: str = ""
+    speaks_mpi: bool = False
+
+
+def recognise_script(script: Path) -> Recognised:
+    """The framework that the script's ranks speak by; none if it imports none, or cannot be parsed."""
+    trees = list(_modules(script))
+    imported: Counter[str] = Counter()
+    where: dict[str, str] = {}
+    names = {top: name for name, framework in load_launchable().items() for top in framework.IMPORTS}
+    speaks_mpi = False
+    for path, _, tree in trees:
+        for module in _imports(tree):
+            top = module.split(".")[0]
+            speaks_mpi = speaks_mpi or top == "mpi4py"
+            if top == "tensorflow" and module.startswith("tensorflow.keras"):
+                top = "keras"
+            if framework := names.get(top):
+                imported[framework] += 1
+                where.setdefault(framework, f"{path.name} imports {module}")
+    chosen = _choose(imported, [text for _, text, _ in trees])
+    return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi)
+
+
+def _choose(imported: Counter[str], texts: list[str]) -> str | None:
+    """A framework that wraps another wins over it; of unrelated ones the one whose distributed part is used."""
+    if len(imported) < 2:
+        return next(iter(imported), None)
+    logs = load_frameworks()
+    wrapped = {other for name in imported if name in ("horovod", "keras") for other in logs[name].OUTRANKS}
+    left = [name for name in imported if name not in wrapped] or list(imported)
+    used = {name: sum(text.count(word) for text in texts for word in _DISTRIBUTED.get(name, ())) for name in left}
+    return max(left, key=lambda name: (used[name], imported[name], name))
+
+
+def _modules(script: Path) -> Iterator[tuple[Path, str, ast.Module]]:
+    """The script, then the local modules that it imports: one level."""
+    first = _parse(script)
+    if first is None:
+        return
+    yield script, *first
+    seen = {script.resolve()}
+    for module in list(_imports(first[1]))[:_MOST_MODULES]:
+        for path in _local_files(script.parent, module):
+            if path.resolve() in seen:
+                continue
+            seen.add(path.resolve())
+            if (parsed := _parse(path)) is not None:
+                yield path, *parsed
+
+
+def _local_files(folder: Path, module: str) -> Iterator[Path]:
+    target = folder.joinpath(*module.lstrip(".").split("."))
+    for path in (target.with_suffix(".py"), target / "__init__.py"):
+        if path.is_file():
+            yield path
+
+
+def _parse(path: Path) -> tuple[str, ast.Module] | None:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        text = path.read_bytes().decode("utf-8", "replace")
+        return text, ast.parse(text)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None  # the interpreter will say what is wrong with it
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """Full names of what is imported anywhere in the module; `from . import x` as `x`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                yield node.module
+                yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module != "__future__")
+            else:
+                yield from (alias.name for alias in node.names)
+
+
+def module_file(module: str, folder: Path) -> Path | None:
+    """The file that `python -m module` would run, if it lies below the folder."""
+    target = folder.joinpath(*module.split("."))
+    candidates = (target.with_suffix(".py"), target / "__main__.py", target / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)

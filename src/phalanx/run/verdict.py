@@ -1,0 +1,89 @@
+"""Asks for the diagnosis of a bundle in a process of its own, and says it shortly.
+
+Own process: what the diagnosis needs in memory is not the supervisor's to carry through a week of training, and a fault in
+it cannot end a job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import IO, Any, cast
+
+from phalanx.run.fold import ranges
+
+_PATIENCE = 300.0
+_WIDTH = 100
+
+
+class Diagnosis:
+    """A diagnosis under way."""
+
+    def __init__(self, bundle: Path) -> None:
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `result`)
+        self._began = time.monotonic()
+        variables = {name: value for name, value in os.environ.items() if name != "PHALANX_JOB"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "phalanx", "diagnose", str(bundle), "--format", "json"],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.DEVNULL,
+            env=variables,
+            start_new_session=True,  # a Ctrl-C is for the job; the verdict is still wanted
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the result is there, or will never be."""
+        return self.process.poll() is not None or time.monotonic() - self._began > _PATIENCE
+
+    def result(self) -> dict[str, Any] | None:
+        """The report in the contract's form; None if there is none. Waits for it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.1, _PATIENCE - (time.monotonic() - self._began)))
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        with self._output as file:
+            file.seek(0)
+            try:
+                loaded = json.loads(file.read())
+            except ValueError:
+                return None
+        return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else None
+
+
+def short_text(report: dict[str, Any]) -> str:
+    """Verdict, who, and the first fix; the rest is a command away."""
+    verdict = report.get("verdict")
+    if not verdict:
+        return ""
+    mark = "?" if verdict["confidence"] == "possible" else "✗"
+    code = f"{verdict['rule']}, " if verdict.get("rule") else ""
+    lines = [f"{mark} {verdict['title']}  [{code}{verdict['symptom']}, {verdict['confidence']}]"]
+    lines += textwrap.wrap(verdict["summary"], _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    lines.append(f"  who  {_who(verdict)}")
+    for fix in verdict["fixes"][:1]:
+        place = f" ({fix['where']['file']}:{fix['where']['line']})" if fix.get("where") else ""
+        text = f"fix  {fix['title']}{place}: {fix['do']}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="       ")
+    return "\n".join(lines)
+
+
+def _who(verdict: dict[str, Any]) -> str:
+    culprits, victims = verdict["culprit_ranks"], verdict["victim_ranks"]
+    if not culprits:
+        affected = verdict.get("affected_ranks") or []
+        return f"no rank stands out: {_ranks(affected)} alike" if len(affected) > 1 else "no rank stands out"
+    return _ranks(culprits) + (f"; {_ranks(victims)} suffered from it" if victims else "")
+
+
+def _ranks(numbers: list[int]) -> str:
+    return f"rank{'s' if len(numbers) > 1 else ''} {ranges(numbers).replace(',', ', ')}"

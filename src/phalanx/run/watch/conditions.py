@@ -1,0 +1,92 @@
+"""Finds, in the user's source, the condition on the rank under which a line stands: why one rank is there alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from phalanx.model import Frame
+
+_LARGEST = 2 << 20
+_OF_RANK = re.compile(
+    r"rank|is_?main|is_?master|is_?chief|is_?leader|is_primary|world_size|task_index|worker_index|process_index|replica_id",
+    re.IGNORECASE,
+)
+_LONGEST = 100
+
+
+def condition_above(frames: tuple[Frame, ...]) -> tuple[str, Frame] | None:
+    """The innermost condition on the rank that leads to where a stack stands, and the frame that stands under it."""
+    for frame in reversed(frames):
+        if frame.is_user_code and (found := condition_at(frame.file, frame.line)) is not None:
+            return found, frame
+    return None
+
+
+def condition_at(file: str, line: int) -> str | None:
+    """`if rank == 2` for a line below it, `else of if rank == 0` for one in the other branch; None if there is none."""
+    tree = _parse(file, _stamp(file))
+    if tree is None:
+        return None
+    found: str | None = None
+    node: ast.AST = tree
+    while True:  # the way down from the module to the line; the last match is the innermost
+        inner = next((child for child in _statements(node) if child.lineno <= line <= (child.end_lineno or 0)), None)
+        if inner is None:
+            return found
+        if isinstance(inner, ast.If | ast.While) and (told := _tell(inner, line)) is not None:
+            found = told
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found = None  # a condition around a definition says nothing about who calls it
+        node = inner
+
+
+def _tell(node: ast.If | ast.While, line: int) -> str | None:
+    test = " ".join(ast.unparse(node.test).split())
+    if not _OF_RANK.search(test) or node.lineno <= line < node.body[0].lineno:
+        return None
+    test = test if len(test) <= _LONGEST else test[: _LONGEST - 1] + "…"
+    word = "if" if isinstance(node, ast.If) else "while"
+    if line <= (node.body[-1].end_lineno or 0):
+        return f"{word} {test}"
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and node.orelse[0].lineno <= line:
+        return f"else of {word} {test}" if not _OF_RANK.search(ast.unparse(node.orelse[0].test)) else None
+    return f"else of {word} {test}"
+
+
+def _statements(node: ast.AST) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for name in ("body", "orelse", "finalbody"):
+        found += [child for child in getattr(node, name, []) if isinstance(child, ast.stmt)]
+    for holder in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        found += holder.body
+    return found
+
+
+def _stamp(file: str) -> float:
+    try:
+        return Path(file).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+@lru_cache(maxsize=64)
+def _parse(file: str, stamp: float) -> ast.Module | None:
+    path = Path(file)
+    try:
+        if not stamp or path.stat().st_size > _LARGEST:
+            return None
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def source_line(file: str, line: int) -> str:
+    """The text of a line; empty if it cannot be read."""
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace") as lines:
+            return next((text.strip()[:200] for number, text in enumerate(lines, 1) if number == line), "")
+    except OSError:
+        return ""

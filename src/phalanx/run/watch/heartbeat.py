@@ -1,0 +1,112 @@
+"""The supervisor's side of a rank's heartbeat: reads the record that the watch inside keeps, and asks for a dump."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from phalanx.run.watch.inside import phalanx_inside as record
+
+FOLDER = Path(record.__file__).parent  # what leads PYTHONPATH in a rank
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """How far one process group came on one rank, by the flight recorder's count; -1 where it does not count."""
+
+    enqueued: int
+    started: int
+    completed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One look at the record."""
+
+    pid: int
+    beats: int
+    time: float  # of the monotonic clock, which all processes of a host share
+    phase: int
+    enqueued: int  # in all groups
+    completed: int
+    answered: int  # the last request whose files are there
+    looks: int = 0  # how often the main thread was looked at
+    in_data: int = 0  # of these: in a data loader
+    in_collective: int = 0  # of these: in a collective that was not done
+    groups: Mapping[str, GroupCounts] = field(default_factory=dict)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the rank has a process group."""
+        return self.phase == record.CONNECTED
+
+    @property
+    def outstanding(self) -> bool:
+        """Whether a collective was entered and is not done."""
+        return any(group.enqueued > group.completed for group in self.groups.values())
+
+    @property
+    def progress(self) -> int:
+        """A number that grows with every collective entered or left."""
+        return self.enqueued + self.completed
+
+
+class HeartbeatFile:
+    """The record of one rank. It is made by the rank; until then there is nothing to read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def read(self) -> Heartbeat | None:
+        """The record as it is now; None if there is none, or a write was under way at every try."""
+        page = self._page()
+        for _ in range(_TRIES):
+            if len(page) < record.PAGE or page[:8] != record.MAGIC:
+                return None
+            sequence, pid, beats, nanoseconds, phase, count, enqueued, completed = record.HEAD.unpack_from(
+                page, record.HEAD_AT
+            )
+            again = self._page()
+            if (
+                sequence % 2 == 0
+                and again[record.HEAD_AT : record.HEAD_AT + 8] == page[record.HEAD_AT : record.HEAD_AT + 8]
+            ):
+                break
+            page = again
+        else:
+            return None
+        looks, in_data, in_collective = record.PLACES.unpack_from(page, record.PLACES_AT)
+        (answered,) = record.REQUEST.unpack_from(page, record.ANSWER_AT)
+        groups = {}
+        for number in range(min(count, record.MOST_GROUPS)):
+            name, *counts = record.GROUP.unpack_from(page, record.GROUPS_AT + number * record.GROUP.size)
+            groups[name.rstrip(b"\0").decode("utf-8", "replace")] = GroupCounts(*counts)
+        return Heartbeat(
+            pid, beats, nanoseconds / 1e9, phase, enqueued, completed, answered, looks, in_data, in_collective, groups
+        )
+
+    def ask(self, number: int) -> None:
+        """Ask the rank to write its stacks and its flight recorder under this number."""
+        if self._descriptor is not None:
+            os.pwrite(self._descriptor, record.REQUEST.pack(number), record.REQUEST_AT)
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _page(self) -> bytes:
+        if self._descriptor is None:
+            try:
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError:
+                return b""
+        try:
+            return os.pread(self._descriptor, record.PAGE, 0)
+        except OSError:
+            return b""

@@ -1,0 +1,270 @@
+"""The watch inside a rank: a thread that keeps a small record of how far the collectives came, and dumps when asked.
+
+The record is one page, mapped from a file in the bundle; the supervisor reads it and writes one number into it, the
+request. PyTorch's C++ flight recorder counts the collectives anyway (DDP's and FSDP's too): reading its counters costs
+about ten microseconds, and nothing is hooked or wrapped. Works with Python 3.8 and later, and imports only what the
+interpreter has loaded or loads quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import sys
+import threading
+import time
+
+TYPE_CHECKING = False  # as typing has it, without the time that importing it costs
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    Group = tuple[str, int, int, int]  # name; last enqueued, started, completed
+
+PAGE = 4096
+MAGIC = b"PHXBEAT1"
+# sequence (odd while it is written), pid, beats, time of the last beat, phase, number of groups,
+# collectives enqueued and completed in all groups
+HEAD = struct.Struct("<QqQQIIqq")
+HEAD_AT = 8
+REQUEST = struct.Struct("<Q")
+REQUEST_AT = 64  # written by the supervisor
+ANSWER_AT = 72  # written by the rank, once the files of a request are there
+PLACES = struct.Struct("<QQQ")  # looks at the main thread; of these in a data loader, in a collective
+PLACES_AT = 80
+GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
+GROUPS_AT = 128
+MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
+STARTED, IMPORTED, CONNECTED, LEAVING = 1, 2, 3, 4
+BEAT_S = 0.25
+RECORDER = "torch._C._distributed_c10d"
+
+
+def start(told: str) -> None:
+    """Begin, if this is the first process of the rank that comes here. `told` is `rank:size:/path/of/the/record`."""
+    rank, size, path = told.split(":", 2)
+    page = _claim(path)
+    if page is None:
+        return
+    watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
+    watch.beat(STARTED)
+    _enable_faulthandler()
+    sys.meta_path.insert(0, _Herald(watch))
+
+
+def _claim(path: str) -> mmap.mmap | None:
+    """The record, mapped; None if another living process of this rank keeps it."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not inherited by fork; gone with the process
+    except OSError:
+        os.close(descriptor)
+        return None
+    if os.fstat(descriptor).st_size < PAGE:
+        os.ftruncate(descriptor, PAGE)
+    return mmap.mmap(descriptor, PAGE)  # the descriptor stays open: closing it would drop the lock
+
+
+def _enable_faulthandler() -> None:
+    """A rank that dies by a signal says where; a script that enables it itself overrules this."""
+    import faulthandler
+
+    if not faulthandler.is_enabled():
+        faulthandler.enable(file=2)
+
+
+class _Herald:
+    """An import hook that finds nothing: it starts the thread when torch.distributed is first asked for."""
+
+    def __init__(self, watch: _Watch) -> None:
+        self._watch = watch
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "torch.distributed":
+            try:
+                sys.meta_path.remove(self)
+                _switch_recorder_on()
+                self._watch.run_beside()
+            except Exception:
+                pass
+
+
+class _Watch:
+    def __init__(self, rank: int, size: int, folder: str, page: mmap.mmap) -> None:
+        self._rank, self._size, self._folder, self._page = rank, size, folder, page
+        self._pid = os.getpid()
+        self._main = threading.get_ident()
+        self._sequence = self._beats = 0
+        self._looks = [0, 0, 0]
+        self._groups_seen: Sequence[Group] = ()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        page[0:8] = MAGIC
+        self._answered = REQUEST.unpack_from(page, ANSWER_AT)[0]
+
+    def run_beside(self) -> None:
+        import atexit
+
+        self._thread = threading.Thread(target=self._run, name="phalanx-watch", daemon=True)
+        self._thread.start()
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """Before the interpreter ends: nobody may be inside the recorder when its memory goes away."""
+        if os.getpid() == self._pid and self._thread is not None:
+            self._stop.set()
+            self._thread.join(1.0)
+            self.beat(LEAVING, self._groups_seen)
+
+    def _run(self) -> None:
+        told = False
+        while not self._stop.wait(BEAT_S):
+            try:
+                groups = self._groups()
+                self.beat(IMPORTED if groups is None else CONNECTED, groups or ())
+                if groups is not None and not told:
+                    told = True
+                    self._write("versions.json", json.dumps(_versions(self._rank)).encode())
+                asked = REQUEST.unpack_from(self._page, REQUEST_AT)[0]
+                if asked > self._answered:
+                    self._answer(asked)
+            except Exception:  # a page that cannot be written is no reason to disturb the job
+                if self._stop.wait(5.0):
+                    return
+
+    def _groups(self) -> Sequence[Group] | None:
+        """(name, enqueued, started, completed) of each group; None before there is one.
+
+        Asked before, the recorder would be made with the variables of that moment, not with those the script sets.
+        """
+        distributed = sys.modules.get("torch.distributed")
+        recorder = sys.modules.get(RECORDER)
+        if distributed is None or recorder is None or not getattr(distributed, "is_initialized", bool)():
+            return None
+        found: list[Group] = []
+        told: list[object] = []
+        for prefix, dump in _recorders():
+            status = json.loads(dump(includeCollectives=False)).get("pg_status") or {}
+            if status in told:
+                continue  # where PyTorch has one recorder under both names
+            told.append(status)
+            found.extend((prefix + name, *_counts(one)) for name, one in sorted(status.items()))
+        return found
+
+    def beat(self, phase: int, groups: Sequence[Group] = ()) -> None:
+        page = self._page
+        self._beats += 1
+        self._look(any(enqueued > completed for _, enqueued, _, completed in groups))
+        enqueued = sum(max(group[1], 0) for group in groups)
+        completed = sum(max(group[3], 0) for group in groups)
+        kept = self._groups_seen = groups[:MOST_GROUPS]
+        now = time.monotonic_ns()
+        self._sequence += 2
+        REQUEST.pack_into(page, HEAD_AT, self._sequence - 1)
+        for number, (name, *counts) in enumerate(kept):
+            GROUP.pack_into(page, GROUPS_AT + number * GROUP.size, name.encode()[:16], *counts)
+        PLACES.pack_into(page, PLACES_AT, *self._looks)
+        HEAD.pack_into(
+            page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
+        )
+
+    def _look(self, outstanding: bool) -> None:
+        """Where the main thread is: in a data loader, or in a collective that is not done."""
+        frame = sys._current_frames().get(self._main)
+        depth = 0
+        place = ""
+        while frame is not None and depth < 12:
+            name = frame.f_code.co_filename
+            if "torch" in name:
+                if "utils/data" in name:
+                    place = "data"
+                    break
+                if "torch/distributed" in name or name.endswith("torch/autograd/graph.py"):
+                    place = "collective"
+                    break
+            frame = frame.f_back
+            depth += 1
+        self._looks[0] += 1
+        self._looks[1] += place == "data"
+        self._looks[2] += place == "collective" and outstanding
+
+    def _answer(self, number: int) -> None:
+        """The files of a snapshot: stacks first, because they cannot fail."""
+        try:
+            self._write(f"inside-stacks-{number}.txt", _stacks(self._pid, self._main).encode("utf-8", "replace"))
+            distributed = sys.modules.get("torch.distributed")
+            if distributed is not None and distributed.is_initialized():
+                self._dump(number)
+        finally:
+            self._answered = number
+            REQUEST.pack_into(self._page, ANSWER_AT, number)
+
+    def _dump(self, number: int) -> None:
+        """The recorder of the device's collectives; that of the processor's beside it, if both have something."""
+        dumps = [json.loads(dump()) for _, dump in _recorders()]
+        dumps = [dump for dump in dumps if dump.get("entries")] or dumps[:1]
+        for place, dump in enumerate(dumps):
+            if place == 0 or dump["entries"] != dumps[0]["entries"]:
+                dump["rank"], dump["world_size"] = self._rank, self._size
+                kind = "cpu-" if place else ""
+                self._write(f"collectives-{kind}{number}.json", json.dumps(dump).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = os.path.join(self._folder, name)
+        with open(path + ".part", "wb") as file:
+            file.write(data)
+        os.replace(path + ".part", path)
+
+
+def _recorders() -> list[tuple[str, Callable[..., bytes]]]:
+    """NCCL keeps a recorder of its own (PyTorch 2.5 and later); Gloo and others share the general one (2.8 and later)."""
+    recorder = sys.modules.get(RECORDER)
+    named = (("", "_dump_nccl_trace_json"), ("cpu:", "_dump_fr_trace_json"))
+    found = [(prefix, getattr(recorder, name)) for prefix, name in named if hasattr(recorder, name)]
+    return found if len(found) > 1 else [("", dump) for _, dump in found]
+
+
+def _counts(status: dict[str, str | int]) -> tuple[int, int, int]:
+    enqueued, started, completed = (
+        int(status.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")
+    )
+    return enqueued, started, completed
+
+
+def _switch_recorder_on() -> None:
+    """PyTorch before 2.8 records only when told how much. Later releases do by themselves, and warn of the old name."""
+    version = getattr(sys.modules.get("torch.version"), "__version__", "")
+    parts = str(version).split(".")[:2]
+    if len(parts) == 2 and all(part.isdigit() for part in parts) and tuple(map(int, parts)) < (2, 8):
+        os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000")
+
+
+def _stacks(pid: int, main: int) -> str:
+    """Stacks of all threads in py-spy's form, for where py-spy may not look."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    lines = [f"Process {pid}: (told by the rank itself)", ""]
+    for ident, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
+        frame: FrameType | None = innermost
+        if names.get(ident) == "phalanx-watch":
+            continue
+        name = "MainThread" if ident == main else names.get(ident, "")
+        lines.append(f'Thread {ident} (idle): "{name}"')
+        while frame is not None:
+            code = frame.f_code
+            lines.append(f"    {code.co_name} ({code.co_filename}:{frame.f_lineno or 0})")
+            frame = frame.f_back
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _versions(rank: int) -> dict[str, str | int]:
+    found: dict[str, str | int] = {"rank": rank, "python": sys.version.split()[0]}
+    for name in ("torch", "numpy", "lightning", "accelerate", "deepspeed", "transformers"):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found

@@ -1,0 +1,99 @@
+"""One look at one rank: the kernel's figures, its heartbeat and what it said, as signs for those that judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from phalanx.run.watch.hearing import Hearing
+from phalanx.run.watch.heartbeat import Heartbeat, HeartbeatFile
+from phalanx.run.watch.processes import (
+    InOut,
+    ProcessSample,
+    demand_of,
+    family_of,
+    private_memory,
+    sample_io,
+    sample_process,
+)
+from phalanx.run.watch.stall import Signs
+
+
+@dataclass(frozen=True, slots=True)
+class RankLook:
+    """A rank at one moment. Counters only grow, also when a child ends."""
+
+    time: float
+    process: ProcessSample
+    beat: Heartbeat | None
+    io: InOut | None
+    demand: float  # seconds that the main thread ran or was ready to
+    delay: float  # of these, ready only
+    cpu: float  # with children
+    reaped: float  # of the family's children that have ended
+    memory: int  # with children
+    peak: int  # of memory
+    progress_of_rank: int  # collectives entered and left
+    lines: int
+    signs: Signs
+    children: Mapping[int, ProcessSample] = field(default_factory=dict)
+
+    def as_sample(self) -> dict[str, Any]:
+        """What goes into samples.jsonl."""
+        found: dict[str, Any] = {
+            "state": self.process.state,
+            "cpu_s": round(self.cpu, 2),
+            "memory": self.memory,
+            "threads": self.process.threads,
+            "children": len(self.children),
+            "major_faults": self.process.major_faults,
+            "lines": self.lines,
+        }
+        if self.io is not None:
+            found.update(read=self.io.read, written=self.io.written)
+        if self.beat is not None:
+            found.update(enqueued=self.beat.enqueued, completed=self.beat.completed)
+        return found
+
+
+def look_at(
+    pid: int, file: HeartbeatFile | None, hearing: Hearing, before: RankLook | None, now: float
+) -> RankLook | None:
+    """The rank as it is now; None if its process is gone or has ended."""
+    process = sample_process(pid)
+    if process is None or process.state in "ZX":
+        return None
+    children = {}
+    for child in family_of(pid):
+        sample = sample_process(child)
+        if sample is not None and sample.state not in "ZX":
+            children[child] = sample
+    cpu, reaped = process.cpu, process.reaped
+    if before is not None:
+        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
+        reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
+        for child, sample in children.items():
+            old = before.children.get(child)
+            cpu += max(sample.cpu - (old.cpu if old is not None else 0.0), 0.0)
+            reaped += max(sample.reaped - (old.reaped if old is not None else 0.0), 0.0)
+    memory = process.memory + sum(private_memory(child) for child in children)
+    beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
+    demand, delay = demand_of(pid) or (0.0, 0.0)
+    io = sample_io(pid)
+    progress = beat.progress if beat is not None else 0
+    signs = Signs(
+        progress=progress + hearing.news,
+        calls=progress + hearing.advances,
+        cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
+        demand=demand,
+        io=io.read + io.written + io.characters if io is not None else 0,
+        stopped=process.state == "T",
+        blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
+        spinning=beat is not None and any(g.enqueued > g.completed and g.started >= 0 for g in beat.groups.values()),
+        connected=beat.connected if beat is not None else None,
+    )
+    peak = max(memory, before.peak if before is not None else 0)
+    return RankLook(
+        now, process, beat, io, demand, delay, cpu, reaped, memory, peak, progress, hearing.lines, signs, children
+    )

@@ -1,0 +1,148 @@
+"""Looks at the job's TCP connections when it stands still: unacknowledged data that is sent again tells a broken path,
+silence a stuck peer. From /proc/PID/net/tcp, which is the rank's own network, and needs no program and no rights."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ESTABLISHED, _CONNECTING = 0x01, 0x02
+_RESENT = 2  # once may be chance
+_RETRANSMITS, _PROBES = 1, 4  # kinds of the kernel's timer
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One TCP connection of a rank."""
+
+    rank: int
+    local: tuple[str, int]
+    peer: tuple[str, int]
+    state: int
+    unacknowledged: int
+    resent: int
+    timer: int
+
+    @property
+    def is_broken(self) -> bool:
+        """Data, or the request to connect, goes out and nothing comes back."""
+        if self.state == _CONNECTING:
+            return self.resent >= 1
+        return (
+            self.state == _ESTABLISHED
+            and self.unacknowledged > 0
+            and self.resent >= _RESENT
+            and self.timer == _RETRANSMITS
+        )
+
+    @property
+    def peer_does_not_read(self) -> bool:
+        """The peer's machine answers, but its process takes nothing in."""
+        return self.state == _ESTABLISHED and self.timer == _PROBES
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkView:
+    """The job's connections, with those that are in trouble."""
+
+    broken: tuple[Connection, ...]
+    unread: tuple[Connection, ...]
+    owners: Mapping[tuple[str, int], int]  # which rank has which end
+
+    def describe(self) -> list[str]:
+        """One clause for each broken path."""
+        found = []
+        for one in self.broken:
+            other = self.owners.get(one.peer)
+            whom = f"rank {other}" if other is not None else "another host"
+            address = f"{one.peer[0]}:{one.peer[1]}"
+            if one.state == _CONNECTING:
+                found.append(f"rank {one.rank} gets no answer from {address}, {_times(one.resent)} asked again")
+            else:
+                found.append(
+                    f"{one.unacknowledged} bytes from rank {one.rank} to {whom} ({address}) are not acknowledged, "
+                    f"{_times(one.resent)} sent again: the path between them is broken"
+                )
+        return sorted(set(found))
+
+    def ranks(self) -> tuple[int, ...]:
+        """Who is at either end of a broken path."""
+        ends = {one.rank for one in self.broken}
+        ends |= {self.owners[one.peer] for one in self.broken if one.peer in self.owners}
+        return tuple(sorted(ends))
+
+
+def view_network(pids: Mapping[int, int]) -> NetworkView:
+    """All TCP connections of the ranks as they are now."""
+    found = [connection for rank, pid in pids.items() for connection in _connections(rank, pid)]
+    owners = {connection.local: connection.rank for connection in found}
+    return NetworkView(
+        tuple(one for one in found if one.is_broken), tuple(one for one in found if one.peer_does_not_read), owners
+    )
+
+
+def _connections(rank: int, pid: int) -> Iterator[Connection]:
+    inodes = _sockets(pid)
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            found = parse_line(rank, line, inodes)
+            if found is not None:
+                yield found
+
+
+def parse_line(rank: int, line: str, inodes: frozenset[str]) -> Connection | None:
+    """One line of /proc/net/tcp; None if the connection is not of these sockets."""
+    fields = line.split()
+    if len(fields) < 10 or fields[9] not in inodes:
+        return None
+    timer, _, _ = fields[5].partition(":")
+    return Connection(
+        rank,
+        _address(fields[1]),
+        _address(fields[2]),
+        int(fields[3], 16),
+        int(fields[4].partition(":")[0], 16),
+        int(fields[6], 16),
+        int(timer, 16),
+    )
+
+
+def _sockets(pid: int) -> frozenset[str]:
+    found = set()
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                try:
+                    target = str(Path(entry.path).readlink())
+                except OSError:
+                    continue
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    except OSError:
+        pass
+    return frozenset(found)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """`0100007F:1F90` is 127.0.0.1:8080: words of four bytes in the machine's own order."""
+    host, _, port = text.partition(":")
+    words = struct.unpack(f">{len(host) // 8}I", bytes.fromhex(host))
+    packed = struct.pack(f"{'<' if sys.byteorder == 'little' else '>'}{len(words)}I", *words)
+    if len(packed) == 4:
+        return socket.inet_ntop(socket.AF_INET, packed), int(port, 16)
+    address = ipaddress.IPv6Address(packed)
+    return str(address.ipv4_mapped or address), int(port, 16)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

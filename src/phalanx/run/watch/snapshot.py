@@ -1,0 +1,128 @@
+"""Takes a snapshot of a job: stacks of all ranks and their workers, and the flight recorders, into the bundle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from phalanx.model import Frame
+from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
+from phalanx.run.watch.heartbeat import HeartbeatFile
+from phalanx.run.watch.processes import children_of, command_of
+from phalanx.run.watch.recorder import GroupState, read_dump
+from phalanx.run.watch.stacks import ProcessStacks, Thread, as_text, take_native, take_stacks
+from phalanx.sources.readers.stacks import frame_of
+
+_MOST_WORKERS = 48  # a job with more has them alike
+_ANSWER_S = 2.5  # how long the ranks may take to write what only they can
+_NATIVE_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was seen of every living rank at one moment."""
+
+    number: int
+    stacks: Mapping[int, ProcessStacks]
+    workers: Mapping[int, tuple[ProcessStacks, ...]]
+    recorders: Mapping[int, Mapping[str, GroupState]]
+    error: str = ""  # why stacks are missing, and what would help
+
+    def files(self, rank: int) -> tuple[str, str]:
+        """The names of a rank's two files."""
+        return stacks_file(self.number), collectives_file(self.number)
+
+
+def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Mapping[int, HeartbeatFile]) -> Snapshot:
+    """Ask the ranks for what only they can tell, look at them from outside meanwhile, and write both down."""
+    for rank in pids:
+        if rank in beats:
+            beats[rank].ask(number)
+    asked = time.monotonic()
+    below = {pid: list(_python_children(children)) for pid, children in children_of(pids.values()).items()}
+    workers = [worker for found in below.values() for worker in found][:_MOST_WORKERS]
+    taken = take_stacks([*pids.values(), *workers])
+    stacks: dict[int, ProcessStacks] = {}
+    error = ""
+    _wait_for_answers(number, [beats[rank] for rank in pids if rank in beats], asked + _ANSWER_S)
+    for rank, pid in pids.items():
+        folder = rank_folder(attempt, rank)
+        own = taken[pid]
+        if own.error:
+            error = error or own.error
+            own = _told_by_the_rank(folder / f"inside-stacks-{number}.txt", own)
+        stacks[rank] = own
+        _write(folder / stacks_file(number), as_text([own, *(taken[child] for child in below[pid] if child in taken)]))
+        (folder / f"inside-stacks-{number}.txt").unlink(missing_ok=True)
+    recorders = {rank: read_dump(rank_folder(attempt, rank) / collectives_file(number)) for rank in pids}
+    return Snapshot(
+        number,
+        stacks,
+        {rank: tuple(taken[child] for child in below[pid] if child in taken) for rank, pid in pids.items()},
+        {rank: found for rank, found in recorders.items() if found is not None},
+        error,
+    )
+
+
+def add_native(number: int, attempt: Path, pids: Mapping[int, int], timeout: float = 20.0) -> None:
+    """Native stacks beside the Python ones, in files of their own: they take seconds, the report does not wait for them."""
+
+    def one(rank: int) -> None:
+        text = take_native(pids[rank], timeout)
+        if text:
+            _write(rank_folder(attempt, rank) / f"native-{number}.txt", text)
+
+    with ThreadPoolExecutor(_NATIVE_AT_ONCE) as pool:
+        list(pool.map(one, pids))
+
+
+def _python_children(pids: Iterable[int]) -> Iterable[int]:
+    for pid in pids:
+        try:
+            program = Path(f"/proc/{pid}/exe").readlink()
+        except OSError:
+            continue
+        if program.name.startswith("python") and "resource_tracker" not in command_of(pid):
+            yield pid
+
+
+def _wait_for_answers(number: int, beats: list[HeartbeatFile], until: float) -> None:
+    """A rank that holds the interpreter's lock in native code never answers: the wait is bounded."""
+    while time.monotonic() < until:
+        beats = [beat for beat in beats if (found := beat.read()) is not None and found.answered < number]
+        if not beats:
+            return
+        time.sleep(0.05)
+
+
+def _told_by_the_rank(path: Path, seen: ProcessStacks) -> ProcessStacks:
+    """The stacks that the watch inside wrote, for where py-spy may not look."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return seen
+    threads: list[Thread] = []
+    frames: list[Frame] = []
+    name = ""
+    for line in [*lines, ""]:
+        if line.startswith("Thread "):
+            name, frames = line.split('"')[1], []
+        elif (frame := frame_of(line)) is not None:
+            frames.append(frame)
+        elif frames:
+            threads.append(Thread(name, active=False, frames=tuple(reversed(frames))))
+            frames = []
+    return ProcessStacks(seen.pid, tuple(threads), error="" if threads else seen.error, command=command_of(seen.pid))
+
+
+def _write(path: Path, text: str) -> None:
+    """A full disk costs this file, not the watch."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)

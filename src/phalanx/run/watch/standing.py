@@ -1,0 +1,138 @@
+"""Reads a rank's stack: does it wait in a collective, for its data loader, for its peers to come, or is it elsewhere?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from phalanx.model import Frame
+from phalanx.run.watch.conditions import condition_above, source_line
+from phalanx.run.watch.stacks import ProcessStacks
+
+# Functions that return only when other ranks have come, by the file they stand in.
+_COLLECTIVES = (
+    ("torch/distributed/distributed_c10d.py", re.compile(
+        r"(?:all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all|barrier|monitored_barrier|send|recv"
+        r"|batch_isend_irecv)(?:_coalesced|_into_tensor|_tensor|_object|_object_list|_single)?$")),
+    ("torch/distributed/_functional_collectives.py", re.compile(r"wait_tensor|all_\w+|reduce_scatter\w*|broadcast\w*")),
+    ("horovod/torch/mpi_ops.py", re.compile(r"synchronize|barrier|join|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*")),
+    ("horovod/tensorflow/", re.compile(r"_?(?:allreduce|allgather|broadcast|alltoall|join|barrier)\w*")),
+    ("mpi4py", re.compile(r"[A-Za-z]+")),
+)  # fmt: skip
+_STARTS = (
+    ("torch/distributed/distributed_c10d.py", re.compile(r"init_process_group|new_group|_store_based_barrier|split_group")),
+    ("torch/distributed/rendezvous.py", re.compile(r".")),
+    ("horovod/common/basics.py", re.compile(r"init$")),
+    ("tensorflow/python/distribute/collective_all_reduce_strategy.py", re.compile(r"_initialize_multi_worker|__init__")),
+    ("jax/_src/distributed.py", re.compile(r"initialize")),
+)  # fmt: skip
+_LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
+_BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
+_WAIT_CALL = re.compile(r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(")
+_SLEEP = re.compile(r"\bsleep\(")
+
+
+class Doing(StrEnum):
+    """What a rank does, as far as its stack tells."""
+
+    COLLECTIVE = "collective"  # waits for other ranks in a collective
+    CONNECT = "connect"  # waits for other ranks to come up
+    DATA = "data"  # waits for its data loader
+    STOPPED = "stopped"
+    ENDED = "ended"
+    ELSEWHERE = "elsewhere"
+    UNKNOWN = "unknown"  # no stack
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a rank stands."""
+
+    rank: int
+    doing: Doing
+    call: str = ""  # the collective's name
+    frame: Frame | None = None  # of the user's code
+    condition: str = ""  # `if rank == 2`, where the rank stands under one
+    condition_frame: Frame | None = None
+    sleeps: bool = False
+    workers: tuple[Frame, ...] = ()  # where its data loader's processes stand
+    code: int | None = None  # how it ended
+    pid: int = 0
+    holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
+
+
+def standing_of(
+    rank: int, stacks: ProcessStacks, *, outstanding: bool | None, workers: tuple[ProcessStacks, ...] = ()
+) -> Standing:
+    """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done."""
+    main = stacks.main
+    if main is None or not main.frames:
+        return Standing(rank, Doing.UNKNOWN, pid=stacks.pid)
+    doing, call = _doing(main.frames, outstanding)
+    mine = [frame for frame in main.frames if frame.is_user_code]
+    frame = mine[-1] if mine else main.frames[-1]
+    source = source_line(frame.file, frame.line)
+    innermost_is_users = main.frames[-1] is frame
+    if doing is Doing.ELSEWHERE and innermost_is_users and outstanding and _WAIT_CALL.search(source):
+        doing, call = Doing.COLLECTIVE, "wait"  # Work.wait() is native: no frame of its own
+    under = condition_above(main.frames)
+    return Standing(
+        rank,
+        doing,
+        call,
+        Frame(frame.file, frame.line, frame.function, source),
+        under[0] if under else "",
+        under[1] if under else None,
+        innermost_is_users and bool(_SLEEP.search(source)),
+        tuple(found for worker in workers if (found := _worker_frame(worker)) is not None)
+        if doing is Doing.DATA
+        else (),
+        None,
+        stacks.pid,
+    )
+
+
+def _doing(frames: tuple[Frame, ...], outstanding: bool | None) -> tuple[Doing, str]:
+    """By the library's frames below the user's innermost one."""
+    below: list[Frame] = []
+    for frame in reversed(frames):
+        if frame.is_user_code:
+            break
+        below.append(frame)
+    below.reverse()  # the function that the user called comes first: that is the name people know
+    for frame in below:
+        if _matches(frame, _STARTS):
+            return Doing.CONNECT, frame.function
+    for frame in below:
+        if _matches(frame, _COLLECTIVES):
+            return Doing.COLLECTIVE, frame.function
+    paths = [frame.file.replace("\\", "/") for frame in below]
+    if any(path.endswith(loader) for path in paths for loader in _LOADERS):
+        return Doing.DATA, ""
+    if outstanding is not False and any(path.endswith(_BACKWARD) for path in paths):
+        return (Doing.COLLECTIVE, "backward") if outstanding else (Doing.ELSEWHERE, "")
+    if outstanding and any("torch/distributed/" in path or "torch/nn/parallel/" in path for path in paths):
+        return Doing.COLLECTIVE, below[0].function
+    return Doing.ELSEWHERE, ""
+
+
+def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:
+    path = frame.file.replace("\\", "/")
+    return any(part in path and pattern.match(frame.function) for part, pattern in table)
+
+
+def _worker_frame(worker: ProcessStacks) -> Frame | None:
+    """Where a data loader's worker is in the user's code; None for one that waits for work."""
+    if worker.main is None:
+        return None
+    mine = [frame for frame in worker.main.frames if frame.is_user_code]
+    inside = any("_utils/worker.py" in frame.file or "_utils/fetch.py" in frame.file for frame in worker.main.frames)
+    # a forked worker has the script's own frames at its root: only those below the worker's loop count
+    if not inside or not mine:
+        return None
+    loop = max(number for number, frame in enumerate(worker.main.frames) if "_utils/" in frame.file)
+    later = [frame for frame in worker.main.frames[loop:] if frame.is_user_code]
+    if not later:
+        return None
+    return Frame(later[-1].file, later[-1].line, later[-1].function, source_line(later[-1].file, later[-1].line))

@@ -1,0 +1,205 @@
+"""Tells who waits for whom when a job stands still, and says it in one sentence with both sides' places."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from phalanx.run.watch.recorder import GroupState
+from phalanx.run.watch.standing import Doing, Standing
+
+_SIGNALS_FOR_GO_ON = "kill -CONT"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Who is to blame as far as it can be told (nobody if it cannot), and the sentence about it."""
+
+    culprits: tuple[int, ...]
+    waiting: tuple[int, ...]
+    text: str
+    reason: str  # how the culprits were told: stopped, ended, missing, elsewhere, odd, mismatch, connect, nobody
+    data: Mapping[str, Any]
+
+
+def picture_of(
+    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+) -> Picture:
+    """Stopped ranks, then the recorders' sequence numbers, then the stacks decide; a tie accuses nobody."""
+    culprits, reason = _blame(standings, recorders, size)
+    waiting = tuple(
+        rank
+        for rank, standing in sorted(standings.items())
+        if standing.doing in (Doing.COLLECTIVE, Doing.CONNECT) and rank not in culprits
+    )
+    absent = sorted(set(range(size)) - standings.keys())
+    parts = _sentences(standings, culprits)
+    if absent and reason != "ended":
+        parts.append(f"{_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
+    data: dict[str, Any] = {
+        "missing": sorted(culprits),
+        "waiting": list(waiting),
+        "reason": reason,
+        "places": {str(rank): _place_data(standing) for rank, standing in sorted(standings.items())},
+    }
+    calls = Counter(standings[rank].call for rank in waiting if standings[rank].call)
+    if calls:
+        data["op"] = calls.most_common(1)[0][0]
+    if seqs := _sequence(waiting, recorders):
+        data["seq"] = seqs
+    return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data)
+
+
+def _blame(
+    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+) -> tuple[frozenset[int], str]:
+    by_doing: dict[Doing, set[int]] = defaultdict(set)
+    for rank, standing in standings.items():
+        by_doing[standing.doing].add(rank)
+    if by_doing[Doing.STOPPED]:
+        return frozenset(by_doing[Doing.STOPPED]), "stopped"
+    if by_doing[Doing.ENDED] and _is_minority(by_doing[Doing.ENDED], size):
+        return frozenset(by_doing[Doing.ENDED]), "ended"
+    if (found := _by_sequence(standings, recorders))[0] and _is_minority(found[0], size):
+        return found
+    waiting = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT]
+    others = by_doing[Doing.ELSEWHERE] | by_doing[Doing.DATA]
+    if waiting and others and _is_minority(others, size):
+        return frozenset(others), "data" if others <= by_doing[Doing.DATA] else "elsewhere"
+    if by_doing[Doing.CONNECT] and by_doing[Doing.CONNECT] != waiting | others:
+        return frozenset(), "nobody"
+    return _by_place(standings, waiting, size)
+
+
+def _by_sequence(
+    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]]
+) -> tuple[frozenset[int], str]:
+    """Follow who waits for whom through all groups, to those that wait for nobody."""
+    waits_for: dict[int, set[int]] = {}
+    odd: Counter[int] = Counter()
+    for rank, groups in recorders.items():
+        standing = standings.get(rank)
+        if standing is not None and standing.doing is Doing.ELSEWHERE and not any(g.waits_in for g in groups.values()):
+            continue
+        for name, state in groups.items():
+            if state.waits_in is None:
+                continue
+            seq = state.waits_in.seq
+            members = {other for other, found in recorders.items() if name in found}
+            absent = {other for other in members if recorders[other][name].entered.seq < seq}
+            if absent:
+                waits_for.setdefault(rank, set()).update(absent)
+            for other in members - absent:
+                call = recorders[other][name].calls.get(seq)
+                if call is not None and (call.op, call.shape) != (state.waits_in.op, state.waits_in.shape):
+                    odd[other] += 1
+    roots = {absent for missing in waits_for.values() for absent in missing} - waits_for.keys()
+    # Who waits in a collective that everybody has entered is held up on the way, by the network or a device.
+    held_up = {
+        rank
+        for rank in roots
+        if any(state.waits_in for state in recorders[rank].values())
+        and (rank not in standings or standings[rank].doing in (Doing.COLLECTIVE, Doing.UNKNOWN))
+    }
+    if roots - held_up:
+        return frozenset(roots - held_up), "missing"
+    if odd:
+        most = max(odd.values())
+        return frozenset(rank for rank, count in odd.items() if count == most), "mismatch"
+    return frozenset(), "nobody"
+
+
+def _by_place(standings: Mapping[int, Standing], waiting: Iterable[int], size: int) -> tuple[frozenset[int], str]:
+    """All wait: those that wait elsewhere than most are odd. Senders and receivers wait elsewhere by nature."""
+    places: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    for rank in waiting:
+        standing = standings[rank]
+        if standing.call.startswith(("send", "recv", "batch_isend")) or standing.frame is None:
+            return frozenset(), "nobody"
+        places[(standing.call, standing.frame.file, standing.frame.line)].add(rank)
+    if len(places) < 2:
+        return frozenset(), "nobody"
+    largest = max(places.values(), key=len)
+    rest = frozenset(rank for ranks in places.values() if ranks is not largest for rank in ranks)
+    return (rest, "odd") if len(largest) > len(rest) and _is_minority(rest, size) else (frozenset(), "nobody")
+
+
+def _is_minority(ranks: Iterable[int], size: int) -> bool:
+    count = len(set(ranks))
+    return count > 0 and count * 2 <= size and count < size
+
+
+def _sequence(waiting: Iterable[int], recorders: Mapping[int, Mapping[str, GroupState]]) -> int | None:
+    found = Counter(
+        state.waits_in.seq for rank in waiting for state in recorders.get(rank, {}).values() if state.waits_in
+    )
+    return found.most_common(1)[0][0] if found else None
+
+
+def _sentences(standings: Mapping[int, Standing], culprits: frozenset[int]) -> list[str]:
+    """Ranks that do the same at the same place share a clause; the accused come last."""
+    clauses: dict[str, list[int]] = {}
+    order = sorted(standings, key=lambda rank: (rank in culprits, rank))
+    for rank in order:
+        clauses.setdefault(describe(standings[rank]), []).append(rank)
+    return [_with_subject(ranks, clause) for clause, ranks in clauses.items()]
+
+
+def _with_subject(ranks: list[int], clause: str) -> str:
+    one, many = clause.split("|", 1)
+    return f"{_ranks(ranks)} {one if len(ranks) == 1 else many}"
+
+
+def describe(standing: Standing) -> str:
+    """What a rank does, after "rank 2 …|ranks 2, 3 …"."""
+    where = f" at {standing.frame.place}" if standing.frame is not None else ""
+    under = f", under `{standing.condition}`" if standing.condition else ""
+    above = standing.condition_frame
+    if above is not None and standing.frame is not None and above.place != standing.frame.place:
+        under += f" at {above.place}"
+    if standing.doing is Doing.STOPPED:
+        return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {standing.pid}` lets it go on){where}|are stopped by a signal{where}"
+    if standing.doing is Doing.ENDED:
+        return f"has ended with status {standing.code}|have ended with status {standing.code}"
+    if standing.doing is Doing.COLLECTIVE:
+        call = "backward, for gradients," if standing.call == "backward" else standing.call
+        return f"waits in {call}{where}{under}|wait in {call}{where}{under}"
+    if standing.doing is Doing.CONNECT:
+        return f"waits in {standing.call} for its peers to connect{where}{under}|wait in {standing.call} for peers to connect{where}{under}"
+    if standing.doing is Doing.DATA:
+        inner = ", ".join(sorted({f"{frame.function}() at {frame.place}" for frame in standing.workers}))
+        told = f", whose worker is in {inner}" if inner else ""
+        return f"waits for its data loader{where}{told}|wait for their data loaders{where}{told}"
+    if standing.doing is Doing.UNKNOWN:
+        return "gave no stack|gave no stack"
+    function = standing.frame.function if standing.frame is not None else ""
+    called = f"{function}()" if function and not function.startswith("<") else "the script"
+    under += ", where native code holds the interpreter's lock" if standing.holds_lock else ""
+    doing = "sleeps" if standing.sleeps else "is"
+    many = "sleep" if standing.sleeps else "are"
+    return f"{doing} in {called}{where}{under}|{many} in {called}{where}{under}"
+
+
+def _place_data(standing: Standing) -> dict[str, Any]:
+    data: dict[str, Any] = {"doing": standing.doing.value}
+    if standing.call:
+        data["call"] = standing.call
+    if standing.frame is not None:
+        data.update(file=standing.frame.file, line=standing.frame.line, function=standing.frame.function)
+        if standing.frame.source:
+            data["source"] = standing.frame.source
+    if standing.condition and standing.condition_frame is not None:
+        data.update(condition=standing.condition, condition_line=standing.condition_frame.line)
+    if standing.workers:
+        data["workers"] = [f"{frame.function}() at {frame.place}" for frame in standing.workers]
+    return data
+
+
+def _ranks(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 4 and ranks == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]}-{ranks[-1]}"
+    return "ranks " + ", ".join(map(str, ranks))

@@ -1,0 +1,200 @@
+"""The watch as the supervisor knows it: samples all ranks, notices stalls, takes snapshots, says what it saw."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
+from phalanx.run.observer import Observation, RankStatus, Setup
+from phalanx.run.watch.deaths import DeathWatch
+from phalanx.run.watch.hearing import Hearing
+from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.look import RankLook, look_at
+from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
+from phalanx.run.watch.stall import Notice, StallDetector, Verdict
+from phalanx.run.watch.stragglers import StragglerWatch
+from phalanx.run.watch.suspicion import Inquiry
+
+_SAMPLE_S = 5.0  # between two lines of samples a rank
+_BETWEEN_BUSY_LOOKS_S = 30.0
+_NATIVE_AFTER_S = 6.0
+_LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
+
+
+class Watch:
+    """Implements the supervisor's Observer. All methods are called from one thread and return soon."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._beats: dict[int, HeartbeatFile] = {}
+        self._hearing = {rank: Hearing() for rank in range(setup.size)}
+        self._pids: dict[int, int] = {}
+        self._ended: dict[int, int] = {}
+        self._looks: dict[int, RankLook] = {}
+        self._detector = StallDetector(setup.stall_after, setup.stall_at_most)
+        self._stragglers = StragglerWatch()
+        self._deaths = DeathWatch()
+        self._inquiry: Inquiry | None = None
+        self._snapshots = 0
+        self._sampled = 0.0
+        self._ticks = 0
+        self._broken = False
+        self._told_stall = False
+        self._next_busy_look = 0.0
+        self._native: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def environment(self, rank: int) -> Mapping[str, str]:
+        """What makes Python start the watch inside; nothing if that is off or nobody would listen."""
+        if not self._setup.inside:
+            return {}
+        record = rank_folder(self._setup.attempt, rank).absolute() / HEARTBEAT
+        return {"PYTHONPATH": str(FOLDER), "PHALANX_INSIDE": f"{rank}:{self._setup.size}:{record}"}
+
+    def started(self, pids: Mapping[int, int]) -> None:
+        """Begin to look."""
+        self._pids = dict(pids)
+        self._deaths.begin(pids.values())
+        if self._setup.inside:
+            for rank in pids:
+                self._beats[rank] = HeartbeatFile(rank_folder(self._setup.attempt, rank) / HEARTBEAT)
+
+    def heard(self, rank: int, line: bytes) -> None:
+        """Count a line, and keep it for the next tick."""
+        hearing = self._hearing.get(rank)
+        if hearing is not None:
+            hearing.line(line)
+
+    def ended(self, rank: int, code: int) -> Mapping[str, Any]:
+        """Why the rank is gone."""
+        self._ended[rank] = code
+        pid = self._pids.pop(rank, None)
+        look = self._looks.pop(rank, None)
+        if pid is None:
+            return {}
+        last = self._hearing[rank].last if rank in self._hearing else ()
+        return self._deaths.reason(pid, code, look, last)
+
+    def tick(self) -> Sequence[Observation]:
+        """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
+        if self._broken:
+            return ()
+        try:
+            return self._tick(time.monotonic())
+        except Exception as error:
+            self._broken = True
+            return [Observation("watch-failed", (), f"the watch failed and rests: {type(error).__name__}: {error}")]
+
+    def _tick(self, now: float) -> list[Observation]:
+        self._ticks += 1
+        rounds = min(-(-self._setup.size // _LOOKS_A_TICK), _MOST_ROUNDS)
+        for rank, pid in self._pids.items():
+            if rank % rounds == self._ticks % rounds:
+                hearing = self._hearing[rank]
+                hearing.digest(now)
+                look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now)
+                if look is not None:
+                    self._looks[rank] = look
+        self._deaths.sample(self._looks.values())
+        signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
+        found: list[Observation] = []
+        if len(signs) == len(self._pids):  # before, the first round is not over
+            for notice in self._detector.update(now, signs):
+                found += self._on_notice(notice, now)
+        found += self._finished_inquiry(now)
+        found += self._stragglers.update(now, self._looks)
+        found += self._deaths.children_killed(self._looks)
+        if now - self._sampled >= _SAMPLE_S:
+            self._sampled = now
+            self._write_samples()
+        return found
+
+    def snapshot(self, why: str) -> int:
+        """Taken now, while the caller waits."""
+        return self._take(native=False).number
+
+    def status(self) -> Mapping[int, RankStatus]:
+        """From the last tick."""
+        farthest = max((look.progress_of_rank for look in self._looks.values()), default=0)
+        return {
+            rank: RankStatus(
+                self._hearing[rank].step,
+                self._hearing[rank].steps_per_second,
+                look.memory,
+                farthest - look.progress_of_rank if look.beat is not None else None,
+            )
+            for rank, look in sorted(self._looks.items())
+        }
+
+    def close(self) -> None:
+        """Release files and threads."""
+        self._closed.set()
+        if self._inquiry is not None:
+            self._inquiry.join(1.0)
+        for beat in self._beats.values():
+            beat.close()
+        self._deaths.close()
+
+    def _on_notice(self, notice: Notice, now: float) -> list[Observation]:
+        if notice.verdict is Verdict.RECOVERED:
+            if not self._told_stall:
+                return []  # it had only been looked at
+            self._told_stall = False
+            text = f"the job moves again after {notice.quiet:.0f} s"
+            return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
+        if notice.verdict is Verdict.BUSY and now < self._next_busy_look:
+            self._detector.forgive(Verdict.BUSY)
+            return []
+        if self._inquiry is None:
+            self._inquiry = Inquiry(
+                notice, self._setup.size, self._take, dict(self._pids), dict(self._looks), self._ended
+            )
+            self._inquiry.start()
+        else:
+            self._detector.forgive(notice.verdict)
+        return []
+
+    def _finished_inquiry(self, now: float) -> list[Observation]:
+        """What a closer look, which ran beside, found out."""
+        if self._inquiry is None or not self._inquiry.finished:
+            return []
+        inquiry, self._inquiry = self._inquiry, None
+        if inquiry.observations is None:  # the busy ranks get somewhere: look again later
+            self._next_busy_look = now + _BETWEEN_BUSY_LOOKS_S
+            self._detector.forgive(inquiry.notice.verdict)
+            return []
+        if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
+            return []  # it went on while it was looked at
+        self._told_stall = True
+        return list(inquiry.observations)
+
+    def _take(self, *, native: bool = True) -> Snapshot:
+        self._snapshots += 1
+        number, pids = self._snapshots, dict(self._pids)
+        taken = take_snapshot(number, self._setup.attempt, pids, self._beats)
+        if native and (self._native is None or not self._native.is_alive()):
+            self._native = threading.Thread(target=self._add_native, args=(number, pids), daemon=True)
+            self._native.start()
+        return taken
+
+    def _add_native(self, number: int, pids: Mapping[int, int]) -> None:
+        """Later, and only while the job still stands: the report comes first."""
+        if not self._closed.wait(_NATIVE_AFTER_S):
+            add_native(number, self._setup.attempt, {rank: pid for rank, pid in pids.items() if rank in self._pids})
+
+    def _write_samples(self) -> None:
+        lines = [
+            json.dumps({"time": round(time.time(), 1), "rank": rank, **look.as_sample()})
+            for rank, look in self._looks.items()
+        ]
+        if not lines:
+            return
+        try:
+            with (self._setup.attempt / SAMPLES).open("a", encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
+        except OSError:
+            pass  # a full disk is said by the supervisor

@@ -1,0 +1,122 @@
+"""Reads the bundle that `phalanx run` leaves behind: which of its files are evidence, and what its records tell.
+
+manifest.json    {"schema": "phalanx.bundle/1", "size": 4, "framework": "torch", "attempts": [{"reason": …}]}
+exit.json        {"schema": "phalanx.exit/1", "rank": 2, "code": -9, "by": null, "order": 0, "why": {"text": …}}
+watch.jsonl      {"kind": "stall", "ranks": [2], "text": "ranks 0, 1 and 3 wait in …", "data": {"missing": [2]}}
+
+Only the last attempt is diagnosed: the earlier ones were got over, or failed as it did. Why they ended is told beside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from phalanx.model import Event, EventKind, bundle
+
+_EXIT_SCHEMA = "phalanx.exit/1"
+_LARGEST = 64 << 20
+_NUMBERED = re.compile(r"(?P<what>stacks|collectives)-(?P<number>\d+)\.(?:txt|json|pickle)")
+_EVIDENCE = (bundle.OUTPUT, bundle.EXIT, "error.json")
+END_OF_SERVICE = "end of service"
+# Only what ends or slows a job is an event; the rest of the watch's notes is for people.
+_KINDS = {"stall": EventKind.STALL, "recovered": EventKind.PROGRESS}
+
+
+def is_bundle(folder: Path) -> bool:
+    """Whether a folder is a bundle, by what its manifest says."""
+    return str(read_manifest(folder).get("schema", "")).startswith("phalanx.bundle/")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest; empty if there is none."""
+    try:
+        path = folder / bundle.MANIFEST
+        if path.stat().st_size > _LARGEST:
+            return {}
+        loaded = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return loaded if isinstance(loaded, dict) and isinstance(loaded.get("schema"), str) else {}
+
+
+def evidence_of(folder: Path) -> list[Path]:
+    """The files of the last attempt that a diagnosis reads, the manifest first."""
+    found = [folder / bundle.MANIFEST]
+    attempts = bundle.attempts_of(folder)
+    if not attempts:
+        return found
+    if (attempts[-1] / bundle.WATCH).is_file():
+        found.append(attempts[-1] / bundle.WATCH)
+    for rank in sorted(attempts[-1].glob("rank*"), key=lambda path: (len(path.name), path.name)):
+        found += [path for name in _EVIDENCE if (path := rank / name).is_file()]
+        found += _last_snapshot(rank)
+    return found
+
+
+def _last_snapshot(rank: Path) -> Iterator[Path]:
+    """The newest stacks and the newest trace; older ones show where the rank no longer is."""
+    newest: dict[str, tuple[int, Path]] = {}
+    for path in rank.iterdir():
+        if (match := _NUMBERED.fullmatch(path.name)) is not None:
+            newest[match["what"]] = max(newest.get(match["what"], (-1, path)), (int(match["number"]), path))
+    return (path for _, path in sorted(newest.values()))
+
+
+def earlier_attempts(folder: Path) -> list[str]:
+    """Why each earlier attempt ended, oldest first."""
+    manifest = read_manifest(folder)
+    return [
+        f"attempt {attempt.get('attempt')}: {attempt.get('reason')}; started again"
+        for attempt in manifest.get("attempts", ())
+        if isinstance(attempt, dict) and attempt.get("restarted")
+    ]
+
+
+def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
+    """How a rank ended; None if the record is another one."""
+    if record.get("schema") != _EXIT_SCHEMA:
+        return None
+    try:
+        rank, code = int(record["rank"]), int(record["code"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    why = record.get("why") if isinstance(record.get("why"), dict) else {}
+    by = record.get("by")
+    if by == END_OF_SERVICE:
+        code = 0  # a server that was told that its work is done
+    text = f"rank {rank} ended with {record.get('how', code)}"
+    if isinstance(why, dict) and why.get("text"):
+        text += f": {why['text']}"
+    if by:
+        text += f" (ended because {by})"
+    data = {"code": code, "by": by, "order": record.get("order"), "why": why}
+    return Event(EventKind.EXIT, text, name, 1, rank, source="bundle", data=data)
+
+
+def read_watch(name: str, text: str) -> list[Event]:
+    """What the watch saw. A last line that was cut off by a kill is left out."""
+    events = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            seen = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(seen, dict) or seen.get("kind") not in _KINDS | {"death": 0, "straggler": 0, "network": 0}:
+            continue
+        kind = _KINDS.get(seen["kind"], EventKind.LINE)
+        data = seen.get("data") if isinstance(seen.get("data"), dict) else {}
+        ranks = tuple(rank for rank in seen.get("ranks", ()) if isinstance(rank, int))
+        only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
+        facts = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
+        facts["missing"] = tuple(rank for rank in facts.get("missing") or () if isinstance(rank, int))
+        events.append(Event(kind, str(seen.get("text", "")), name, number, only, source="watch", data=facts))
+    return events
+
+
+def is_watch(name: str) -> bool:
+    """Whether a file is the watch's record, by its name."""
+    return name.rsplit("/", 1)[-1] == bundle.WATCH

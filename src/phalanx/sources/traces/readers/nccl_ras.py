@@ -1,0 +1,182 @@
+"""NCCL RAS (`ncclras`, NCCL 2.24 and later), as text and as JSON: how many operations each rank has launched, who is missing.
+
+Job summary
+===========
+…
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         2         8        16        16   RUNNING  MISMATCH
+…
+#0-0 (5e7a2c1f9b3d8e04) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  15 ranks have launched up to operation 1287
+  Rank 11 has launched up to operation 1286 -- GPU 3 managed by process 41207 on node 10.1.0.2
+
+{"nccl_version": "2.28.3", "communicators": [{"hash": "0x5e7a2c1f9b3d8e04", "size": 2, "ranks": [{"rank": 0, "host": "10.1.0.1",
+  "pid": 41200, "cuda_dev": 0, "status": {"abort_flag": false}, "collective_counts": {"AllReduce": 1287}}], "missing_ranks":
+  [{"rank": 1, "host": "10.1.0.2", "pid": 41207, "cuda_dev": 3, "status": {"unresponsive": true, "considered_dead": true}}]}]}
+
+From NCCL's source and documentation; not run on the hardware it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from phalanx.model.trace import CallState
+from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
+
+NAME = "nccl ras"
+_OPS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Broadcast": "broadcast", "Reduce": "reduce", "SendRecv": "send/recv"}  # fmt: skip
+_TABLE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+[\d-]+\s+(\d+)\s+(\d+)\s+[A-Z]+\s+\S+\s*$")
+_COMM = re.compile(r"^#(\d+)-\d+ \(([0-9a-f]+)\) (INCOMPLETE|MISMATCH|ERROR)")
+_COUNTS = re.compile(r"Communicator ranks have different (\w+) operation counts")
+_MANY = re.compile(r"^\s+(\d+) ranks have (?:launched up to operation (\d+)|not launched any operations)")
+_ONE = re.compile(r"^\s+Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
+_CROWD = -1  # stands for the ranks that the text does not list: the largest crowd, which it names first
+_LISTED = re.compile(r"^\s+Rank (\d+) -- ")
+
+
+@dataclass(slots=True)
+class _Communicator:
+    """One communicator: its size, what each of its ranks launched, and who did not answer. Ranks are its own."""
+
+    name: str
+    size: int
+    counts: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    absent: set[int] = field(default_factory=set)
+    worlds: dict[int, int] = field(default_factory=dict)  # own rank → rank of the job
+    hosts: dict[int, str] = field(default_factory=dict)
+
+
+def recognises(name: str, head: bytes) -> bool:
+    """The report's own headings, or the keys of its JSON."""
+    if head.lstrip()[:1] == b"{":
+        return b'"communicators"' in head and b'"nccl_version"' in head
+    return b"Job summary\n===" in head and (b"NCCL version" in head or b"Communicators..." in head)
+
+
+def read(name: str, data: bytes) -> Iterator[RankTrace]:
+    """What the report tells of every rank that answered."""
+    text = data.decode("utf-8", "replace")
+    known = _of_json(text) if text.lstrip().startswith("{") else _of_text(text)
+    if not known:
+        raise UnreadableError("it tells of no communicator", "a report of a job that has made one")
+    world = max(known, key=lambda one: one.size)
+    kept = [one for one in known if len(one.worlds) == one.size]
+    notes = [(f"{name}: RAS counts launched operations at one moment; a small difference may pass", "a second report")]
+    if len(kept) < len(known):
+        text = f"{name}: {len(known) - len(kept)} communicators whose ranks it does not tell apart by process"
+        notes.append((text, "the report as JSON (`ncclras -f json`)"))
+    groups, rows = _rows(kept)
+    absent = {one.worlds[rank] for one in kept for rank in one.absent}
+    for rank in sorted(set(range(world.size)) - absent):
+        own = rows.get(rank, [])
+        columns = {key: [row[key] for row in own] for key in ("group", "seq", "op", "state")}
+        host = next((one.hosts[r] for one in kept for r, w in one.worlds.items() if w == rank and r in one.hosts), None)
+        yield RankTrace(
+            form=NAME, rank=rank, groups=groups, columns=columns, host=host, world_size=world.size, notes=notes if rank == 0 else ()
+        )  # fmt: skip
+
+
+def _rows(known: list[_Communicator]) -> tuple[list[Group], dict[int, list[dict[str, Any]]]]:
+    """A group for every communicator and kind of operation, since RAS numbers each kind apart, and each rank's last call in it."""
+    groups: list[Group] = []
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for one in known:
+        members = tuple(one.worlds[rank] for rank in sorted(one.worlds))
+        for op, counts in one.counts.items():
+            present = {rank: counts.get(rank, 0) for rank in one.worlds if rank not in one.absent}
+            most = max(present.values(), default=0)
+            if most == 0:
+                continue
+            behind = any(count < most for count in present.values()) or bool(one.absent)
+            groups.append(Group(f"{one.name} {op}", "", members))
+            for rank, count in present.items():
+                # Those in front wait; those behind have done what they launched, as far as is known.
+                state = CallState.STARTED if behind and count == most else CallState.COMPLETED
+                if count:
+                    row = {"group": len(groups) - 1, "seq": count, "op": _OPS.get(op, op), "state": int(state)}
+                    rows[one.worlds[rank]].append(row)
+    return groups, rows
+
+
+def _of_json(text: str) -> list[_Communicator]:
+    try:
+        report = json.loads(text)
+    except ValueError as error:
+        raise UnreadableError("its JSON breaks off or is damaged") from error
+    raw = [one for one in report.get("communicators", []) if isinstance(one, dict)]
+    found: list[_Communicator] = []
+    processes: list[dict[int, tuple[Any, ...]]] = []
+    for one in raw:
+        made = _Communicator(str(one.get("hash", "?")), int(one.get("size", 0)))
+        where: dict[int, tuple[Any, ...]] = {}
+        for member in [*one.get("ranks", []), *one.get("missing_ranks", [])]:
+            rank = int(member["rank"])
+            where[rank] = (member.get("host"), member.get("pid"), member.get("cuda_dev"))
+            made.hosts[rank] = str(member.get("host", ""))
+            for op, count in (member.get("collective_counts") or {}).items():
+                made.counts[op][rank] = int(count)
+        made.absent = {int(member["rank"]) for member in one.get("missing_ranks", [])}
+        found.append(made)
+        processes.append(where)
+    if found:
+        largest = max(range(len(found)), key=lambda number: found[number].size)
+        rank_of = {process: rank for rank, process in processes[largest].items()}
+        for made, where in zip(found, processes, strict=True):
+            made.worlds = {rank: rank_of[process] for rank, process in where.items() if process in rank_of}
+    return found
+
+
+def _of_text(text: str) -> list[_Communicator]:
+    """The text lists odd ranks only: all others of a communicator have the count that most have."""
+    sizes: dict[int, int] = {}
+    total = 0
+    found: dict[str, _Communicator] = {}
+    current: _Communicator | None = None
+    section, op, listed = "", "", None
+    for line in text.splitlines():
+        if row := _TABLE.match(line):
+            sizes[int(row[1])] = int(row[4])
+            total = max(total, int(row[4]))
+        elif head := _COMM.match(line):
+            current = found.setdefault(head[2], _Communicator(head[2], sizes.get(int(head[1]), 0)))
+            section, op, listed = head[3], "", None
+        elif current is None:
+            continue
+        elif what := _COUNTS.search(line):
+            op, listed = what[1], None
+        elif many := _MANY.match(line):
+            listed = int(many[2] or 0)
+            if op:
+                current.counts[op].setdefault(_CROWD, listed)
+        elif (one := _ONE.match(line)) and op:
+            current.counts[op][int(one[1])] = int(one[2] or 0)
+            listed = None
+        elif who := _LISTED.match(line):
+            if section == "INCOMPLETE":
+                current.absent.add(int(who[1]))
+            elif op and listed is not None:
+                current.counts[op][int(who[1])] = listed
+    for made in found.values():
+        _fill(made)
+        if made.size == total:  # the communicator of all ranks numbers them as the job does
+            made.worlds = {rank: rank for rank in range(made.size)}
+    return list(found.values())
+
+
+def _fill(one: _Communicator) -> None:
+    """Give ranks that the text does not list the largest crowd's count."""
+    for counts in one.counts.values():
+        usual = counts.pop(_CROWD, None)
+        if usual is None:
+            usual = Counter(counts.values()).most_common(1)[0][0] if counts else 0
+        for rank in range(one.size):
+            if rank not in one.absent:
+                counts.setdefault(rank, usual)

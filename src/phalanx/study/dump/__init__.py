@@ -1,0 +1,1 @@
+"""Stack Exchange's public dump, read at the speed of its decompression."""

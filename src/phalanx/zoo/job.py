@@ -1,0 +1,245 @@
+"""One job of the zoo as real processes: started, waited for, ended in time, and none left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from phalanx.zoo.fault import FaultError, RunPlan
+
+PREPARE_S = 600.0
+_MARK = "PHALANX_ZOO_RUN"
+_POLL_S = 0.1
+# how a framework, a launcher or the interpreter begins to tell of trouble
+TROUBLE = re.compile(
+    rb"Traceback \(most recent call last\)|terminate called|Fatal Python error|[Ss]egmentation fault|FAILED"
+    rb"|Missing ranks|exitcode|exited with non-zero|signal SIG|UNAVAILABLE|^Killed",
+    re.MULTILINE,
+)
+# what a job may inherit: enough for pip and certificates, nothing that would change its behaviour
+_INHERITED = re.compile(r"PIP_.*|SSL_CERT_.*|https?_proxy|no_proxy|TZ", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended. The launcher is keyed "launcher"; in the layout per-rank each rank is keyed."""
+
+    exit_codes: Mapping[str, int]
+    timed_out: bool
+    seconds: float
+    # from the start until the logs first told of trouble; None where they never did
+    spoke_s: float | None = None
+
+    @property
+    def clean(self) -> bool:
+        return not self.timed_out and not any(self.exit_codes.values())
+
+
+class Job:
+    """One run: starts the processes, waits, and leaves none behind."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        path: Sequence[Path],
+        scratch: Path,
+        grace_s: float,
+        stop: threading.Event | None = None,
+        sign: re.Pattern[bytes] = TROUBLE,
+    ) -> None:
+        self.plan = plan
+        # folders of programs that come before the system's
+        self.path = path
+        self.scratch = scratch
+        self.grace_s = grace_s
+        # set from outside when the whole run of the zoo is to end
+        self.stop = stop or threading.Event()
+        # what in the logs is waited for, to tell how long it took
+        self.listener = _Listener(scratch, sign)
+        # launchers give their workers sessions of their own, so a process group is not enough to find
+        # all that was started: every process carries this mark in its environment
+        self.mark = uuid.uuid4().hex
+        self.ports = [_free_port() for _ in range(plan.world_size + 1)]
+
+    def execute(self) -> Outcome:
+        started = time.monotonic()
+        processes: dict[str, subprocess.Popen[bytes]] = {}
+        timed_out = False
+        try:
+            if self.plan.layout == "per-rank":
+                for rank in self.plan.started_ranks:
+                    processes[str(rank)] = self._start(f"rank{rank}.log", rank)
+            else:
+                processes["launcher"] = self._start("job.log", None)
+            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self.listener.look)
+            if timed_out:
+                for process in processes.values():
+                    _signal_group(process, signal.SIGTERM)
+                _wait(processes.values(), self.grace_s)
+        finally:
+            self._kill_the_rest(processes.values())
+        codes = {name: process.returncode for name, process in processes.items()}
+        if self.plan.layout == "per-rank":
+            text = json.dumps(codes, sort_keys=True) + "\n"
+            (self.scratch / "logs" / "exit_codes.json").write_text(text, encoding="utf-8")
+        self.listener.look()
+        heard = self.listener.heard
+        return Outcome(codes, timed_out, time.monotonic() - started, None if heard is None else heard - started)
+
+    def prepare(self) -> None:
+        """Run the commands that must have run before the job. Raises FaultError with what they printed."""
+        for words in self.plan.prepare:
+            process = self._start("prepare.txt", None, words)
+            try:
+                done = _wait([process], PREPARE_S, self.stop)
+            finally:
+                self._kill_the_rest([process])
+            if not done or process.returncode:
+                said = (self.scratch / "logs" / "prepare.txt").read_text(encoding="utf-8", errors="replace")
+                raise FaultError(f"`{' '.join(words)}` failed before the job began: {said[-600:].strip()}")
+        (self.scratch / "logs" / "prepare.txt").unlink(missing_ok=True)
+
+    def _start(self, log: str, rank: int | None, words: Sequence[str] | None = None) -> subprocess.Popen[bytes]:
+        environment = self._environment(rank)
+        command = [self._fill(word, rank) for word in words or self.plan.command]
+        # resolved by us: the search for the program must use the job's PATH, not ours
+        program = shutil.which(command[0], path=environment["PATH"]) or command[0]
+        if shutil.which(program, path=environment["PATH"]) is None:
+            raise FaultError(f"{command[0]}: there is no such program; the fault's [needs] say what to install")
+        with (self.scratch / "logs" / log).open("ab") as stream:
+            return subprocess.Popen(
+                [program, *command[1:]],
+                cwd=self.scratch / "job",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _environment(self, rank: int | None) -> dict[str, str]:
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        environment = {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
+        environment |= {
+            "PATH": ":".join([*map(str, self.path), path]),
+            "HOME": str(self.scratch),
+            "TMPDIR": str(self.scratch / "tmp"),
+            "LANG": "C.UTF-8",
+            "OMP_NUM_THREADS": "1",
+            "PIP_ROOT_USER_ACTION": "ignore",
+        }
+        changes = dict(self.plan.env)
+        if rank is not None:
+            environment |= {
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(self.plan.world_size),
+                "LOCAL_WORLD_SIZE": str(self.plan.world_size),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(self.ports[-1]),
+            }
+            changes |= self.plan.rank_env.get(rank, {})
+        for name, value in changes.items():
+            environment[name] = self._fill(value, rank)
+            if not value:
+                del environment[name]
+        environment[_MARK] = self.mark
+        return environment
+
+    def _fill(self, text: str, rank: int | None) -> str:
+        """Put free ports and the rank in: `{port}`, `{port0}` … one for each rank, `{rank}`."""
+        for number in range(self.plan.world_size):
+            text = text.replace(f"{{port{number}}}", str(self.ports[number]))
+        text = text.replace("{port}", str(self.ports[-1]))
+        return text if rank is None else text.replace("{rank}", str(rank))
+
+    def _kill_the_rest(self, processes: Collection[subprocess.Popen[bytes]]) -> None:
+        deadline = time.monotonic() + 10
+        while (left := marked_processes(self.mark)) and time.monotonic() < deadline:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            _wait(processes, _POLL_S)
+        # a killed process has no environment any more, but its status is still to be fetched
+        _wait(processes, 5)
+
+
+class _Listener:
+    """Notes when a sign first stands in the logs. Each look reads only what is new."""
+
+    def __init__(self, scratch: Path, sign: re.Pattern[bytes]) -> None:
+        self.folders = (scratch / "logs", scratch / "job" / "logs")
+        self.sign = sign
+        self.read: dict[Path, int] = {}
+        self.heard: float | None = None
+
+    def look(self) -> None:
+        if self.heard is not None:
+            return
+        for file in [file for folder in self.folders for file in folder.rglob("*.log")]:
+            at = self.read.get(file, 0)
+            with file.open("rb") as stream:
+                stream.seek(max(0, at - 200))  # a sign may have been cut by the last look
+                text = stream.read()
+            self.read[file] = max(0, at - 200) + len(text)
+            if self.sign.search(text):
+                self.heard = time.monotonic()
+                return
+
+
+def marked_processes(mark: str) -> list[int]:
+    """The processes that carry a run's mark in their environment (Linux's /proc)."""
+    wanted = f"{_MARK}={mark}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:  # ended meanwhile, or another user's
+            continue
+    return found
+
+
+def _wait(
+    processes: Collection[subprocess.Popen[bytes]],
+    seconds: float,
+    stop: threading.Event | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> bool:
+    """Wait for all; False when some still run after that time, or when the run is to stop."""
+    deadline = time.monotonic() + seconds
+    while True:
+        # a list, not a generator: every process must be polled, or it stays a zombie
+        if None not in [process.poll() for process in processes]:
+            return True
+        if time.monotonic() >= deadline or (stop is not None and stop.is_set()):
+            return False
+        meanwhile()
+        time.sleep(_POLL_S)
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

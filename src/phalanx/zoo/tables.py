@@ -1,0 +1,148 @@
+"""The score as tables: rows of text for the terminal and for Markdown, so that both say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from phalanx.zoo.schedule import Result
+from phalanx.zoo.score import Mark, Score, groups, total
+
+_KINDS = {"all": "all", "split": "split", "framework": "framework", "symptom": "symptom"}
+HEADINGS = (
+    "set",
+    "faults",
+    "healthy",
+    "symptom first",
+    "in three",
+    "cause",
+    "culprit exact",
+    "innocent accused",
+    "fix first",
+    "fix in three",
+    "false alarms",
+)
+TIME = "seconds to verdict"
+NAMED_HEADINGS = (
+    "set",
+    "faults with a culprit",
+    "verdict exact",
+    "verdict accuses an innocent",
+    "framework exact",
+    "framework accuses an innocent",
+    "framework names nobody",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A heading and rows of cells; the first column is text, the others are figures."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def markdown(self) -> str:
+        lines = [self.headings, ("---", *("---:" for _ in self.headings[1:])), *self.rows]
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def score_table(marks: Sequence[Mark], *, times: bool) -> TextTable:
+    """Hits, accusations and alarms: whole, by split, by framework, by symptom."""
+    rows = []
+    for name, some in _sets(marks):
+        score = total(some)
+        cells = (
+            name,
+            str(score.faults),
+            str(score.healthy) if score.healthy or "symptom" not in name else "",
+            *_shares(score),
+            str(score.false_alarms) if score.healthy else "",
+        )
+        if times:
+            cells += ("" if score.seconds is None else f"{score.seconds:.2f}",)
+        rows.append(cells)
+    headings = (*HEADINGS, TIME) if times else HEADINGS
+    return TextTable("Verdicts on the logs of real faults", headings, tuple(rows))
+
+
+def _shares(score: Score) -> tuple[str, ...]:
+    if not score.faults:
+        return ("",) * 7
+    shares = (
+        score.symptom_first,
+        score.symptom_in_three,
+        score.cause,
+        score.culprit_exact,
+        score.innocent_accused,
+        score.fix_first,
+        score.fix_in_three,
+    )
+    return tuple(f"{share:.1%}" for share in shares)
+
+
+def named_table(marks: Sequence[Mark]) -> TextTable:
+    """Beside the verdict what the framework itself named, on faults in which single ranks are to blame."""
+    rows = []
+    for name, some in _sets(marks):
+        score = total(some)
+        if score.with_culprit and not name.startswith("symptom"):
+            silent = sum(one.named is None for one in some if one.culprits and not one.healthy) / score.with_culprit
+            shares = (score.ours_exact, score.ours_innocent, score.named_exact, score.named_innocent, silent)
+            rows.append((name, str(score.with_culprit), *(f"{share:.1%}" for share in shares)))
+    return TextTable("Who is named, by the verdict and by the framework itself", NAMED_HEADINGS, tuple(rows))
+
+
+def times_table(results: Sequence[Result]) -> TextTable:
+    """Seconds from a job's start to the verdict of `phalanx run`, beside those until its logs told of trouble without it."""
+    plain = {one.name: one for one in results if not one.watched and not one.cured}
+    rows = []
+    for one in sorted((one for one in results if one.watched and not one.cured), key=lambda one: one.name):
+        alone = plain.get(one.name)
+        told = "not run" if alone is None else _seconds(alone.spoke_s, f"never in {alone.seconds:.0f}")
+        rows.append((one.name, _seconds(one.spoke_s, "none"), told))
+    return TextTable("Seconds from the start", ("fault", "to the verdict", "until the framework spoke"), tuple(rows))
+
+
+def _seconds(value: float | None, otherwise: str) -> str:
+    return otherwise if value is None else f"{value:.1f}"
+
+
+def misses(marks: Sequence[Mark]) -> Iterator[str]:
+    """One line for each job in which something was missed."""
+    for one in marks:
+        wrong = []
+        if one.false_alarm:
+            wrong.append(f"false alarm: {one.got} ({one.rule})")
+        elif not one.healthy:
+            wrong += [] if one.symptom_first else [f"symptom {one.got} ({one.rule}) instead of {one.wanted}"]
+            wrong += [] if one.cause else ["cause"]
+            wrong += [] if one.fix_in_three else ["fix not in three"]
+            wrong += [] if one.culprit_exact else ["culprit not exact"]
+        if one.innocent_accused:
+            wrong.append("INNOCENT ACCUSED")
+        if wrong:
+            yield f"{one.name}: {'; '.join(wrong)}"
+
+
+def _sets(marks: Sequence[Mark]) -> Iterator[tuple[str, list[Mark]]]:
+    for kind, parts in groups(marks).items():
+        for name, some in parts.items():
+            yield (name if kind == "all" else f"{_KINDS[kind]} {name}"), some
+
+
+_BEGIN, _END = "<!-- made by `phalanx faults score --write` -->", "<!-- end -->"
+
+
+def fill_page(page: str, marks: Sequence[Mark]) -> str:
+    """The page with the tables between its two marker lines made anew; times are left out, as they differ by machine.
+
+    Raises ValueError where a marker is missing.
+    """
+    head, begin, rest = page.partition(_BEGIN)
+    _, end, tail = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError(f"the page needs the lines {_BEGIN!r} and {_END!r}, between which the tables are put")
+    tables = (score_table(marks, times=False), named_table(marks))
+    body = "\n\n".join(f"**{table.title}**\n\n{table.markdown()}" for table in tables)
+    return f"{head}{begin}\n\n{body}\n\n{end}{tail}"

@@ -1,0 +1,98 @@
+"""What a person's report is about, by the person's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phalanx.diagnose import diagnose_paths
+from phalanx.diagnose.complaints import prior, read_complaint
+from phalanx.model import Finding
+from phalanx.sources.people import words_of_person
+
+
+def best_symptom(report: str) -> str:
+    words = words_of_person(report, "report.md")
+    assert words is not None
+    points = read_complaint("report.md", words).points
+    return max(points, key=lambda symptom: points[symptom])
+
+
+def verdict(tmp_path: Path, report: str) -> Finding:
+    path = tmp_path / "report.md"
+    path.write_text(report, encoding="utf-8")
+    findings = diagnose_paths([str(path)]).findings
+    assert findings
+    return findings[0]
+
+
+@pytest.mark.parametrize(
+    ("report", "symptom"),
+    [
+        ("# Cannot build the package\nI run pip and the compilation fails.\n", "build.install-failure"),
+        ("# The library cannot be imported\nThe import fails on my laptop.\n", "build.import-error"),
+        ("# Job stuck at init_process_group\nIt hangs on two machines, no output.\n", "comm.hang-timeout"),
+        ("# Freezes in DDP(model)\nThe line that wraps the model never returns.\n", "prep.hang-timeout"),
+        ("# Deadlock after 300 iterations\nMy training stops in the middle of an epoch.\n", "perf.hang"),
+        ("# Two cards are slower than one\nI see no speedup at all.\n", "perf.low-efficiency"),
+        ("# Only one GPU is used\nThe other cards are idle.\n", "perf.unexpected-parallelization-or-device"),
+        ("# Loss does not converge with 4 workers\nIt becomes NaN.\n", "perf.non-convergence"),
+        ("# Different gradients on each rank\nThey are not averaged.\n", "perf.unexpected-intermediate-result"),
+        ("# Runs out of memory\nI get OOM on the first card.\n", "fail.out-of-memory"),
+        ("# Segfault when I start it\nIt ends with a core dump.\n", "fail.segmentation-fault"),
+        ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
+    ],
+)
+def test_own_words(report: str, symptom: str) -> None:
+    assert best_symptom(report) == symptom
+
+
+def test_the_questions_of_a_form_are_not_the_persons_words() -> None:
+    form = "2. If your question is about hang, did you read the docs?\n3. If your question is about docker, did you read it?\n"
+    report = f"# Slow with two nodes\n**Checklist:**\n{form}**Your question:**\nMy job is slower on two nodes.\n"
+    assert best_symptom(report) == "perf.low-efficiency"
+    words = words_of_person(report)
+    assert words is not None
+    assert "hang" not in words
+
+
+def test_the_complaint_outweighs_what_was_pasted_beside_it(tmp_path: Path) -> None:
+    report = (
+        "# Training gets slower and slower with more nodes\nMy throughput drops by half on 8 nodes, I see no speedup.\n"
+        "```\nValueError: something that I got over\n```\nEverything else is fine, thanks.\n"
+    )
+    assert verdict(tmp_path, report).symptom == "perf.low-efficiency"
+
+
+def test_a_message_that_a_rule_knows_outweighs_general_words(tmp_path: Path) -> None:
+    report = "# Problem with my job\nI get this:\n```\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 10.00 GiB total capacity)\n```\n"
+    finding = verdict(tmp_path, report)
+    assert finding.symptom == "fail.out-of-memory"
+    assert finding.rule is not None
+
+
+def test_an_unknown_exception_in_a_report_is_still_named(tmp_path: Path) -> None:
+    report = "# AssertionError: replicas differ in an odd way\nI use it on my machine.\n"
+    finding = verdict(tmp_path, report)
+    assert finding.symptom == "fail.graph-execution-error"
+    assert finding.confidence.value == "possible"
+    assert finding.culprit_ranks == ()
+    assert len(finding.fixes) >= 3
+
+
+def test_words_accuse_nobody(tmp_path: Path) -> None:
+    report = "# Rank 3 of 8 hangs\nMy rank 3 hangs after some epochs, I do not know why.\n"
+    assert verdict(tmp_path, report).culprit_ranks == ()
+
+
+def test_a_report_without_a_complaint_gives_no_finding(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    path.write_text("# Hello\nI trained my network on two cards and I like it. Thanks.\n", encoding="utf-8")
+    assert diagnose_paths([str(path)]).findings == ()
+
+
+def test_frequency_is_a_tie_break_only() -> None:
+    assert prior("fail.checkpoint-unusable", "keras") > prior("fail.checkpoint-unusable", "torch")
+    assert prior("build.install-failure", "horovod") > prior("perf.other", "horovod")
+    assert all(0 <= prior(symptom, None) <= 1 for symptom in ("comm.setup-failure", "perf.other"))

@@ -1,0 +1,58 @@
+"""The framework of a script, by its imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phalanx.run.script import module_file, recognise_script
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("import torch\n", "torch"),
+        ("from torch.nn.parallel import DistributedDataParallel\n", "torch"),
+        ("import tensorflow as tf\n", "tensorflow"),
+        ("from tensorflow import keras\nimport tensorflow as tf\n", "keras"),
+        ("import keras\n", "keras"),
+        ("import torch\nimport horovod.torch as hvd\n", "horovod"),
+        ("import tensorflow as tf\nimport horovod.tensorflow as hvd\n", "horovod"),
+        ("import jax\n", "jax"),
+        ("import lightning as L\n", "torch"),
+        ("def main():\n    import torch\n", "torch"),
+        ("import tensorflow as tf\nimport torch\ntorch.distributed.init_process_group()\n", "torch"),
+        ("import torch\nimport tensorflow as tf\ns = tf.distribute.MirroredStrategy()\n", "tensorflow"),
+        ("import os\n", None),
+        ("this is not python(\n", None),
+    ],
+)
+def test_recognised(tmp_path: Path, text: str, framework: str | None) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    assert recognise_script(script).framework == framework
+
+
+def test_one_level_of_local_imports_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from engine import fit\nfit()\n")
+    (tmp_path / "engine.py").write_text("import torch\n")
+    seen = recognise_script(tmp_path / "train.py")
+    assert (seen.framework, seen.told_by) == ("torch", "engine.py imports torch")
+
+
+def test_a_module_that_imports_itself_ends(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import train\nimport jax\n")
+    assert recognise_script(tmp_path / "train.py").framework == "jax"
+
+
+def test_mpi_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from mpi4py import MPI\n")
+    assert recognise_script(tmp_path / "train.py").speaks_mpi
+
+
+def test_module_file(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "train.py").touch()
+    assert module_file("pkg.train", tmp_path) == tmp_path / "pkg" / "train.py"
+    assert module_file("json.tool", tmp_path) is None

@@ -1,0 +1,134 @@
+"""Real PyTorch jobs under `phalanx run`."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+from pathlib import Path
+
+import pytest
+
+from .jobs import finish, processes_of, run, said, start, wait_for
+
+pytestmark = [
+    pytest.mark.job,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
+    ),
+]
+
+TRAIN = """\
+import os, sys, time, torch, torch.distributed as dist
+mode = sys.argv[1] if len(sys.argv) > 1 else "ok"
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(10**6 if mode == "endless" else 8):
+    if step == 4 and rank == 1:
+        if mode == "raise":
+            raise ValueError("bad sample 17")
+        if mode == "kill":
+            os.kill(os.getpid(), 9)
+        if mode == "exit":
+            sys.exit(3)
+        if mode == "once" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            os._exit(9)
+    optimizer.zero_grad()
+    model(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+    print(f"step {step} done", flush=True)
+dist.destroy_process_group()
+"""
+LOADER = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10**6
+    def __getitem__(self, index):
+        return torch.ones(4)
+for step, batch in enumerate(torch.utils.data.DataLoader(Slow(), batch_size=4, num_workers=2)):
+    dist.all_reduce(batch)
+    if step == 5:
+        print("ready", flush=True)
+"""
+
+
+def test_success(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "2", "train.py", script=TRAIN)
+    assert done.status == 0, done.err
+    assert said(done.out)["step 7 done"] == [0, 1]
+    assert "torch (train.py imports torch)" in done.err
+
+
+@pytest.mark.parametrize(("mode", "status"), [("raise", 1), ("kill", 137), ("exit", 3)])
+def test_the_rank_that_breaks_is_named_and_the_others_are_victims(tmp_path: Path, mode: str, status: int) -> None:
+    done = run(tmp_path, "-n", "3", "train.py", mode, script=TRAIN)
+    assert done.status == status, done.err
+    verdict = done.report()["verdict"]
+    assert verdict["culprit_ranks"] == [1], done.err
+    assert verdict["victim_ranks"] == [0, 2]
+    assert processes_of(tmp_path) == []
+
+
+def test_restart(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "2", "--max-restarts", "1", "train.py", "once", script=TRAIN)
+    assert done.status == 0, done.err
+    assert "step 7 done" in (done.rank(1, attempt=1) / "output.log").read_text()
+    assert done.manifest()["attempts"][0]["first_ranks"] == [1]
+
+
+def test_ctrl_c_ends_data_loader_workers_too(tmp_path: Path) -> None:
+    process = start(tmp_path, "-n", "2", "train.py", script=LOADER)
+    assert wait_for(lambda: said((tmp_path / "out").read_text()).get("ready") == [0, 1], 300)
+    assert len(processes_of(tmp_path)) >= 7  # two ranks, two workers each, and the supervisor
+    process.send_signal(signal.SIGINT)
+    done = finish(process, tmp_path)
+    assert done.status == 130
+    assert processes_of(tmp_path) == []
+    assert done.report()["verdict"] is None, done.err
+
+
+def test_a_killed_supervisor_takes_data_loader_workers_with_it(tmp_path: Path) -> None:
+    process = start(tmp_path, "-n", "2", "train.py", script=LOADER)
+    assert wait_for(lambda: said((tmp_path / "out").read_text()).get("ready") == [0, 1], 300)
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: processes_of(tmp_path) == [], 60)
+
+
+def test_two_jobs_at_once_do_not_meet(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    started = [start(folder, "-n", "2", "train.py", script=TRAIN) for folder in folders]
+    for process, folder in zip(started, folders, strict=True):
+        done = finish(process, folder, 500)
+        assert done.status == 0, done.err
+        assert said(done.out)["step 7 done"] == [0, 1]
+
+
+SKIPS = """\
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+def evaluate():
+    time.sleep(3600)
+for step in range(10**6):
+    if step == 30 and dist.get_rank() == 2:
+        evaluate()
+    dist.all_reduce(torch.ones(4))
+    time.sleep(0.05)
+"""
+
+
+def test_a_stall_is_seen_explained_and_ended_on_request(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "4", "--on-stall", "abort", "--timeout", "400", "train.py", script=SKIPS)
+    assert done.status == 1, done.err
+    verdict = done.report()["verdict"]
+    assert (verdict["symptom"], verdict["culprit_ranks"], verdict["victim_ranks"]) == ("perf.hang", [2], [0, 1, 3])
+    assert "ranks 0, 1, 3 wait in all_reduce at train.py:8; rank 2 sleeps in evaluate() at train.py:4" in done.err
+    assert "under `if step == 30 and dist.get_rank() == 2`" in done.err
+    assert list(done.rank(2).glob("stacks-*.txt"))
+    assert processes_of(tmp_path) == []

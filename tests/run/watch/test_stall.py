@@ -1,0 +1,198 @@
+"""The stall detector, played: signs and times are made up here, so that no clock and no load changes a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phalanx.run.watch.stall import Notice, Signs, StallDetector, Verdict
+
+TICK = 0.5
+
+
+def play(
+    detector: StallDetector, signs: Callable[[float], dict[int, Signs]], start: float, end: float
+) -> list[tuple[float, Notice]]:
+    """Everything the detector said between two moments."""
+    said = []
+    for number in range(int((end - start) / TICK)):
+        now = start + number * TICK
+        said += [(now, notice) for notice in detector.update(now, signs(now))]
+    return said
+
+
+def steps(now: float, ranks: int = 3, step_s: float = 0.5) -> dict[int, Signs]:
+    """A healthy job: every rank computes and goes on."""
+    return {
+        rank: Signs(progress=int(now / step_s), cpu=0.8 * now, demand=0.8 * now, connected=True)
+        for rank in range(ranks)
+    }
+
+
+def stopped_at(
+    moment: float, busy: dict[int, float] | None = None, io: dict[int, float] | None = None
+) -> Callable[[float], dict[int, Signs]]:
+    """The same job, standing still from a moment on; `busy` ranks compute on, `io` ranks write on."""
+
+    def at(now: float) -> dict[int, Signs]:
+        found = {}
+        for rank, sign in steps(min(now, moment)).items():
+            more = max(now - moment, 0.0)
+            found[rank] = Signs(
+                sign.progress,
+                sign.cpu + more * (busy or {}).get(rank, 0.0),
+                sign.demand + more * (busy or {}).get(rank, 0.0),
+                int(more * (io or {}).get(rank, 0.0)),
+                connected=True,
+            )
+        return found
+
+    return at
+
+
+def test_a_healthy_job_is_never_suspected() -> None:
+    assert play(StallDetector(), steps, 0, 600) == []
+
+
+def test_a_job_of_subsecond_steps_is_told_after_the_floor() -> None:
+    ((when, notice),) = play(StallDetector(), stopped_at(30), 0, 120)
+    assert notice.verdict is Verdict.STALL
+    assert 38 <= when <= 39
+
+
+def test_a_slow_rhythm_is_learned() -> None:
+    def slow(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=int(min(now, 300) / 20), connected=True) for rank in range(2)}
+
+    ((when, notice),) = play(StallDetector(), slow, 0, 400)
+    assert notice.verdict is Verdict.STALL
+    assert when >= 300 + 2 * 19
+
+
+def test_a_rank_that_computes_is_waited_for() -> None:
+    said = play(StallDetector(ceiling=200), stopped_at(30, busy={0: 0.9}), 0, 300)
+    assert [notice.verdict for _, notice in said] == [Verdict.BUSY, Verdict.CEILING]
+    assert said[0][1].working == (0,)
+    assert said[0][0] >= 30 + 16
+    assert 229 <= said[1][0] <= 231
+
+
+def test_a_checkpoint_that_is_written_is_no_stall() -> None:
+    said = play(StallDetector(), stopped_at(30, io={1: 5e6}), 0, 100)
+    assert [notice.verdict for _, notice in said] == [Verdict.BUSY]
+
+
+def test_a_waiter_that_spins_is_not_at_work() -> None:
+    def spinning(now: float) -> dict[int, Signs]:
+        found = stopped_at(30, busy={0: 1.0, 1: 1.0})(now)
+        return {
+            rank: Signs(s.progress, s.cpu, s.demand, s.io, spinning=now > 30, connected=True)
+            for rank, s in found.items()
+        }
+
+    ((_, notice),) = play(StallDetector(), spinning, 0, 100)
+    assert notice.verdict is Verdict.STALL
+
+
+def test_a_late_starter_is_waited_for() -> None:
+    def late(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=max(int((now - 20) * 2), 0), connected=now > 20) for rank in range(3)}
+
+    assert play(StallDetector(), late, 0, 100) == []
+
+
+def test_peers_that_never_come_are_a_stall_in_the_end() -> None:
+    ((when, notice),) = play(StallDetector(), lambda now: {0: Signs(), 1: Signs()}, 0, 100)
+    assert notice.verdict is Verdict.STALL
+    assert 30 <= when <= 31
+
+
+def test_what_recovered_is_said_and_learned() -> None:
+    def pausing(now: float) -> dict[int, Signs]:
+        gone = 12 if now > 42 else max(now - 30, 0)
+        if now > 100:
+            gone += min(now - 100, 12)
+        return {rank: Signs(progress=int((now - gone) * 2), connected=True) for rank in range(2)}
+
+    said = [notice.verdict for _, notice in play(StallDetector(), pausing, 0, 160)]
+    assert said == [Verdict.STALL, Verdict.RECOVERED]  # the second pause is as long, and known
+
+
+def test_a_stopped_rank_is_told_within_two_seconds_and_only_once() -> None:
+    def stopped(now: float) -> dict[int, Signs]:
+        found = stopped_at(30)(now)
+        return {
+            rank: Signs(s.progress, s.cpu, s.demand, stopped=rank == 1 and now > 30, connected=True)
+            for rank, s in found.items()
+        }
+
+    ((when, notice),) = play(StallDetector(), stopped, 0, 100)
+    assert (notice.verdict, notice.stopped) == (Verdict.STOPPED, (1,))
+    assert when <= 32
+
+
+def test_a_rank_that_ends_is_news() -> None:
+    def ending(now: float) -> dict[int, Signs]:
+        found = stopped_at(30)(now)
+        if now > 37:
+            del found[2]
+        return found
+
+    said = play(StallDetector(), ending, 0, 42)
+    assert said == []
+
+
+def test_floor_and_ceiling_are_the_users() -> None:
+    ((when, _),) = play(StallDetector(floor=3), stopped_at(30), 0, 60)
+    assert when <= 34
+    ((when, notice),) = play(StallDetector(floor=3, ceiling=20), stopped_at(30, busy={1: 1.0}), 0, 60)[-1:]
+    assert notice.verdict is Verdict.CEILING
+    assert 50 <= when <= 51
+
+
+@pytest.mark.parametrize("step_s", [0.1, 1.0, 5.0])
+@settings(max_examples=25, deadline=None)
+@given(jitter=st.lists(st.floats(0.5, 1.9), min_size=30, max_size=30))
+def test_a_rhythm_with_jitter_raises_no_alarm(step_s: float, jitter: list[float]) -> None:
+    ends = []
+    now = 0.0
+    for factor in jitter * 4:
+        now += step_s * factor
+        ends.append(now)
+
+    def jittery(moment: float) -> dict[int, Signs]:
+        return {0: Signs(progress=sum(end <= moment for end in ends), connected=True)}
+
+    assert play(StallDetector(), jittery, 0, now) == []
+
+
+def test_a_quick_job_that_stops_after_a_few_looks_has_a_rhythm_already() -> None:
+    def quick(now: float) -> dict[int, Signs]:
+        calls = int(min(now, 1.5) * 30)
+        return {rank: Signs(progress=calls, calls=calls, connected=True) for rank in range(2)}
+
+    ((when, _),) = play(StallDetector(), quick, 0, 60)
+    assert when <= 1.5 + 9
+
+
+def test_talk_before_the_first_step_is_no_rhythm() -> None:
+    def talking(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=int(min(now, 1.5) * 30), connected=True) for rank in range(2)}
+
+    ((when, _),) = play(StallDetector(), talking, 0, 60)
+    assert when >= 1.5 + 23
+
+
+def test_a_pause_after_long_work_is_measured_from_the_end_of_the_work() -> None:
+    def importing_then_waiting(now: float) -> dict[int, Signs]:
+        worked = min(now, 60.0)  # a minute of imports on a loaded machine, then a rank that sleeps before it connects
+        return {rank: Signs(progress=0, cpu=worked, demand=worked, connected=False) for rank in range(3)}
+
+    detector = StallDetector()
+    assert [
+        notice for _, notice in play(detector, importing_then_waiting, 0, 85) if notice.verdict is Verdict.STALL
+    ] == []
+    assert [notice.verdict for _, notice in play(detector, importing_then_waiting, 85, 120)] == [Verdict.STALL]

@@ -1,0 +1,146 @@
+"""NCCL RAS reports, text and JSON. Re-stated from NCCL's source and documentation: it needs hardware that is not here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from phalanx.model.trace import CallState
+from phalanx.sources.inputs import from_text
+from phalanx.sources.traces import find_traces, read_traces
+from phalanx.sources.traces.protocol import RankTrace, UnreadableError
+from phalanx.sources.traces.readers import nccl_ras
+
+HEAD = """\
+NCCL version 2.24.3 compiled with CUDA 12.6
+CUDA runtime version 12060, driver version 12060
+
+Job summary
+===========
+
+  Nodes  Processes         GPUs  Processes     GPUs
+(total)   per node  per process    (total)  (total)
+      1          4            1          4        4
+
+Communicators... (0.00s)
+=============
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         1         4         4         4   RUNNING  {errors}
+
+Errors
+======
+
+"""
+MISMATCH = """\
+Warnings
+========
+
+#0-0 (5e7a2c1f9b3d8e04) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  3 ranks have launched up to operation 1287
+  Rank 2 has launched up to operation 1286 -- GPU 2 managed by process 41207 on node 10.1.0.2
+
+"""
+DEAD = """\
+DEAD
+  1 job process is considered dead (unreachable via the RAS network)
+  Process 41203 on node 10.1.0.1 managing GPU 3
+
+#0-0 (5e7a2c1f9b3d8e04) INCOMPLETE
+  Missing communicator data from 1 rank
+  Rank 3 -- GPU 3 managed by process 41203 on node 10.1.0.1
+
+Warnings
+========
+
+"""
+
+
+def read(text: str) -> dict[int, RankTrace]:
+    return {one.rank: one for one in nccl_ras.read("ras.txt", text.encode()) if one.rank is not None}
+
+
+def member(rank: int, count: int, dev: int | None = None) -> dict[str, Any]:
+    status = {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False, "abort_flag": False}
+    where = {"host": "10.1.0.1", "pid": 100 + (rank if dev is None else dev), "cuda_dev": rank if dev is None else dev}
+    return {
+        "rank": rank,
+        **where,
+        "nvml_dev": 0,
+        "status": status,
+        "collective_counts": {"AllReduce": count, "Broadcast": 5},
+    }
+
+
+def test_the_rank_behind_has_ended_what_others_left_behind() -> None:
+    found = read(HEAD.format(errors="MISMATCH") + MISMATCH)
+    assert sorted(found) == [0, 1, 2, 3]
+    assert found[2].columns["seq"] == [1286]
+    assert found[2].columns["state"] == [int(CallState.COMPLETED)]
+    for rank in (0, 1, 3):
+        assert found[rank].columns["seq"] == [1287]
+        assert found[rank].columns["state"] == [int(CallState.STARTED)]
+    assert found[0].groups[0].members == (0, 1, 2, 3)
+    assert "may pass" in found[0].notes[0][0], "a report is one moment"
+
+
+def test_several_ranks_behind_are_listed_below_their_count() -> None:
+    listed = "  2 ranks have launched up to operation 1286\n  Rank 1 -- GPU 1 managed by process 7 on node n\n  Rank 2 -- GPU 2 managed by process 8 on node n\n"
+    text = MISMATCH.replace(
+        "  3 ranks have launched up to operation 1287\n", "  2 ranks have launched up to operation 1287\n"
+    )
+    text = text.replace(text.splitlines(keepends=True)[6], listed)
+    found = read(HEAD.format(errors="MISMATCH") + text)
+    assert {rank: one.columns["seq"] for rank, one in found.items()} == {0: [1287], 1: [1286], 2: [1286], 3: [1287]}
+
+
+def test_a_rank_that_does_not_answer_leaves_no_trace_but_is_a_member() -> None:
+    found = read(HEAD.format(errors="INCOMPLETE") + DEAD)
+    assert sorted(found) == [0, 1, 2]
+    assert found[0].world_size == 4
+
+
+def test_json_tells_all_counts_and_who_is_who_in_smaller_communicators() -> None:
+    world = {"hash": "0xa", "size": 4, "ranks": [member(r, 10) for r in range(4)], "missing_ranks": []}
+    pair = {"hash": "0xb", "size": 2, "ranks": [member(0, 7, dev=2), member(1, 6, dev=3)], "missing_ranks": []}
+    report = {"nccl_version": "2.28.3", "communicators_count": 2, "communicators": [pair, world]}
+    found = read(json.dumps(report))
+    groups = {group.name: group.members for group in found[0].groups}
+    assert groups["0xb AllReduce"] == (2, 3)
+    of_pair = [group.name for group in found[3].groups].index("0xb AllReduce")
+    assert (of_pair, 6, int(CallState.COMPLETED)) in list(
+        zip(found[3].columns["group"], found[3].columns["seq"], found[3].columns["state"], strict=True)
+    )
+    assert found[3].host == "10.1.0.1"
+
+
+def test_equal_counts_are_no_stall() -> None:
+    world = {"hash": "0xa", "size": 4, "ranks": [member(r, 10) for r in range(4)], "missing_ranks": []}
+    found = read(json.dumps({"nccl_version": "2.28.3", "communicators": [world]}))
+    assert {state for one in found.values() for state in one.columns["state"]} == {int(CallState.COMPLETED)}
+
+
+def test_reports_are_recognised_among_files() -> None:
+    world = {"hash": "0xa", "size": 2, "ranks": [member(0, 1), member(1, 1)], "missing_ranks": []}
+    inputs = [
+        from_text("ras.txt", HEAD.format(errors="MISMATCH") + MISMATCH),
+        from_text(
+            "ras.json", json.dumps({"nccl_version": "2.28.3", "communicators_count": 1, "communicators": [world]})
+        ),
+        from_text("job.log", "NCCL version 2.24.3 compiled with CUDA 12.6\nstep 1\n"),
+    ]
+    traces, others = find_traces(inputs)
+    assert [one.reader for one in traces] == ["nccl ras", "nccl ras"]
+    assert [one.name for one in others] == ["job.log"]
+    assert read_traces(traces[:1])[0].world_size == 4
+
+
+def test_damage_is_said() -> None:
+    with pytest.raises(UnreadableError):
+        read('{"nccl_version": "2.28.3", "communicators": [{"hash"')
+    with pytest.raises(UnreadableError):
+        read(HEAD.format(errors="OK"))

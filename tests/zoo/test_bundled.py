@@ -1,0 +1,83 @@
+"""Faults started by `phalanx run`: which may be, by what command, and what is kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from phalanx.zoo.bundled import VERDICT, bundled_plan, can_be_watched
+from phalanx.zoo.fault import Fault, FaultError, RunPlan
+from phalanx.zoo.runner import run_fault
+from phalanx.zoo.schedule import Result
+from phalanx.zoo.tables import times_table
+
+PLAN = RunPlan("torchrun", ("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1"), 2, 60.0, "merged")
+FAULT = Fault(Path("torch-x"), "t", "torch", False, "train", PLAN)
+
+
+def test_the_same_script_with_the_same_arguments_is_started(tmp_path: Path) -> None:
+    plan = bundled_plan(FAULT, replace(PLAN, env={"A": "1", "TF_CONFIG": "{}"}), tmp_path)
+    words = " ".join(plan.command)
+    assert " run -n 2 --framework torch --bundle bundle --timeout 60 " in words
+    assert words.endswith("train.py --lr 1")
+    assert f"--python {tmp_path}/bin/python" in words
+    assert plan.env == {"A": "1"}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        replace(PLAN, launcher="pip", command=("pip", "install", "x")),
+        replace(PLAN, command=("bash", "launch.sh")),
+        replace(PLAN, launcher="processes", command=("python", "train.py"), layout="per-rank", start=(0,)),
+        replace(
+            PLAN, launcher="processes", command=("python", "train.py"), layout="per-rank", rank_env={1: {"RANK": "7"}}
+        ),
+    ],
+)
+def test_where_the_launch_is_the_fault_it_stays_as_it_is(plan: RunPlan) -> None:
+    fault = replace(FAULT, run=plan)
+    assert not can_be_watched(fault)
+    with pytest.raises(FaultError, match="its own way of launching is part of it"):
+        bundled_plan(fault, plan, None)
+
+
+def test_the_times_of_both_stand_beside_each_other() -> None:
+    results = [
+        Result("torch-hang", False, True, "", 60.0, "f", spoke_s=31.25),
+        Result("torch-hang", False, True, "", 20.0, "f", spoke_s=9.5, watched=True),
+        Result("torch-silent", False, True, "", 45.0, "f"),
+        Result("torch-silent", False, True, "", 20.0, "f", watched=True),
+        Result("torch-new", False, True, "", 20.0, "f", spoke_s=3.0, watched=True),
+    ]
+    assert times_table(results).rows == (
+        ("torch-hang", "9.5", "31.2"),
+        ("torch-new", "3.0", "not run"),
+        ("torch-silent", "none", "never in 45"),
+    )
+
+
+def test_a_verdict_is_told_by_the_line_that_names_whom() -> None:
+    assert VERDICT.search("✗ Ranks wait for one\n  who  rank 2; ranks 0-1 suffered from it\n".encode())
+    assert not VERDICT.search(b"[0]   who  knows\n")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("phalanx.cli.run") is None, reason="needs the verb `phalanx run`")
+def test_a_bundle_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "torch-raises"
+    folder.mkdir()
+    script = "import os, time\nprint('step 1 loss 0.5', flush=True)\nif os.environ['RANK'] == '1': raise ValueError('odd')\ntime.sleep(60)"
+    (folder / "train.py").write_text(script, encoding="utf-8")
+    outcome = run_fault(replace(FAULT, folder=folder), Path(sys.prefix), tmp_path / "out", watched=True)
+    assert not outcome.clean
+    assert outcome.spoke_s is not None
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["verdict"]["culprit_ranks"] == [1]
+    logs = "".join(file.read_text(encoding="utf-8") for file in (tmp_path / "out").rglob("output.log"))
+    assert re.search(r"ValueError: odd", logs)

@@ -1,0 +1,23 @@
+"""docs/zoo.md is what the command prints on what is recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from phalanx.diagnose import diagnose_paths
+from phalanx.zoo.named import named_by_framework
+from phalanx.zoo.reading import load_zoo
+from phalanx.zoo.score import mark, read_causes
+from phalanx.zoo.tables import fill_page
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    causes = read_causes(ROOT / "faults")
+    marks = []
+    for fault in load_zoo(ROOT / "faults"):
+        report = diagnose_paths([str(fault.recorded)]).to_json()
+        marks.append(mark(fault, report, causes=causes, named=named_by_framework(fault, fault.recorded)))
+    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
+    assert fill_page(page, marks) == page, "the score has changed: `make zoo-page` writes it anew"
