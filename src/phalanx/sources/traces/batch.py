@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from phalanx.model.trace import CALL_COLUMNS, CallState
 from phalanx.sources.inputs import DAMAGE, plain_stream
-from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError, reader_named
+from phalanx.sources.traces.protocol import ROW_NUMBERS, Group, RankTrace, UnreadableError, reader_named
 from phalanx.sources.traces.unpickling import check_memo
 
 if TYPE_CHECKING:
     import polars
 
 LARGEST = 1 << 30  # bytes of one file, decompressed: a dump of 2,000 calls has about one thousandth of that
+_LATEST = (1 << 62) - 1  # nanoseconds
 _RANK = re.compile(r"rank[-_.=]?(\d{1,6})(?!\d)", re.I)
 _NUMBER = re.compile(r"\d{1,6}")
 
@@ -56,9 +57,11 @@ class FileFacts:
 
 @dataclass(slots=True)
 class Batch:
-    """Calls of several files as columns; `rank` is the position in `files`, `group` in `groups`."""
+    """Kinds of calls of several files as columns, and for each call its kind and its numbers; `group` is a position in `groups`."""
 
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in CALL_COLUMNS})
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in CALL_COLUMNS if name != "rank"})
+    kinds: list[int] = field(default_factory=list)
+    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in ROW_NUMBERS})
     groups: list[Group] = field(default_factory=list)
     files: list[FileFacts] = field(default_factory=list)
     unchecked: list[tuple[str, str]] = field(default_factory=list)
@@ -78,20 +81,30 @@ class Batch:
             self.unchecked.append((f"{name}: nothing tells whose trace it is", "the rank in its name (rank3.json)"))
             return
         places = [self.position_of(group) for group in trace.groups]
-        length = max((len(column) for column in trace.columns.values()), default=0)
-        for column in CALL_COLUMNS:
+        kinds = max((len(column) for column in trace.columns.values()), default=0)
+        first = len(self.columns["order"])
+        for column in self.columns:
             given = trace.columns.get(column)
-            if column == "rank":
-                given = [len(self.files)] * length
-            elif column == "group":
-                given = [places[position] for position in given or [0] * length]
+            if column == "group":
+                given = [places[position] for position in given or [0] * kinds]
             elif given is None:
                 fill = CallState.COMPLETED if column == "state" else False if column == "p2p" else None
-                given = list(range(length)) if column == "order" else [fill] * length
+                given = list(range(kinds)) if column == "order" else [fill] * kinds
             self.columns[column].extend(given)
+        length = kinds
+        if trace.rows is None:
+            self.kinds.extend(range(first, first + kinds))
+            for number in ROW_NUMBERS:
+                self.rows[number].extend([None] * kinds)
+        else:
+            length = len(trace.rows["kind"])
+            self.kinds.extend([first + kind for kind in trace.rows["kind"]])
+            for number in ROW_NUMBERS:
+                self.rows[number].extend(trace.rows[number])
         status = [(places[one.group], one.last_enqueued, one.last_started, one.last_completed) for one in trace.status]
         facts = (trace.form, length, trace.dropped, trace.truncated, trace.host, trace.world_size)
-        spans = (_span(trace.columns.get("order") or range(length)), _span(trace.columns.get("created_ns") or ()))
+        # The first call and the last are kinds of their own, so the columns have their numbers also where there are rows.
+        spans = (_span(trace.columns.get("order") or range(kinds)), _span(trace.columns.get("created_ns") or ()))
         self.files.append(FileFacts(name, rank, *facts, status, *spans))
         self.unchecked.extend(trace.notes)
 
@@ -99,12 +112,32 @@ class Batch:
         """The calls as a table; what does not fit its type is null."""
         import polars as pl
 
-        return pl.DataFrame(
-            {
-                name: pl.Series(name, self.columns[name], dtype=getattr(pl, kind), strict=False)
-                for name, kind in CALL_COLUMNS.items()
-            }
-        )
+        kinds = pl.DataFrame([_series(name, self.columns[name], CALL_COLUMNS[name]) for name in self.columns])
+        rows = pl.DataFrame([_series(name, self.rows[name], "Int64") for name in ROW_NUMBERS])
+        calls = kinds[pl.Series(self.kinds, dtype=pl.UInt32)]
+        lengths = pl.Series([file.calls for file in self.files], dtype=pl.UInt32)
+        ranks = pl.int_range(len(self.files), dtype=pl.Int32, eager=True).repeat_by(lengths).explode()
+        if not ranks.len():
+            return pl.DataFrame(schema={name: getattr(pl, kind) for name, kind in CALL_COLUMNS.items()})
+        times = [
+            pl.coalesce(pl.when(rows[name].is_between(1, _LATEST)).then(rows[name]), pl.col(name))
+            for name in ("created_ns", "started_ns", "completed_ns")
+        ]
+        number = pl.when("p2p").then(rows["pairwise"]).otherwise(rows["collective"])
+        return calls.with_columns(
+            *(one.alias(name) for one, name in zip(times, ("created_ns", "started_ns", "completed_ns"), strict=True)),
+            ranks.alias("rank"), pl.coalesce(rows["order"], "order").alias("order"), pl.coalesce(number, "seq").alias("seq"),
+        ).select(*CALL_COLUMNS)
+
+
+def _series(name: str, values: list[Any], kind: str) -> polars.Series:
+    """A column. Most fit their type, which is quick; what does not becomes null, which takes a look at each."""
+    import polars as pl
+
+    try:
+        return pl.Series(name, values, dtype=getattr(pl, kind))
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, values, dtype=getattr(pl, kind), strict=False)
 
 
 def _span(values: Sequence[int | None]) -> tuple[int, int]:

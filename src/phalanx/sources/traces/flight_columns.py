@@ -10,6 +10,7 @@ from typing import Any
 from phalanx.model.event import Frame
 from phalanx.model.trace import CallState
 from phalanx.sources.traces.protocol import Group
+from phalanx.sources.traces.repeats import Repeated
 
 _OP = re.compile(r"(?:(?P<library>\w+):)?(?P<op>\w+)(?: (?P<one>\d+)(?P<arrow>->|<-)(?P<other>\d+))?")
 _PAIRS = frozenset({"send", "recv"})
@@ -98,9 +99,23 @@ def columns_of(entries: Sequence[dict[str, Any]], config: dict[str, Group]) -> C
         "completed_ns": _times(each("time_discovered_completed_ns")),
         "place": _places(each("frames")),
     }
-    made.dropped = _dropped(made.lists["order"])
+    orders = made.lists["order"]
+    made.dropped = _dropped(orders[0], orders[-1], len(orders)) if orders else 0
     made.world_size = _gathered(made.lists, calls, made.groups) if made.counts_operations else None
     return made
+
+
+def repeated(made: Columns, found: Repeated) -> dict[str, list[Any]]:
+    """The rows of a dump whose columns are of kinds: what stands in the rows is taken out of the columns."""
+    for kind, varies in enumerate(found.varies):
+        for name in varies - {"collective", "pairwise"}:
+            made.lists[name][kind] = None
+        if ("pairwise" if made.lists["p2p"][kind] else "collective") in varies:
+            made.lists["seq"][kind] = None
+    orders = made.lists["order"]
+    # The first entry and the last are of kinds of their own, which have their numbers.
+    made.dropped = _dropped(orders[0], orders[-1], len(found.rows["kind"]))
+    return found.rows
 
 
 def _text(raw: object) -> str:
@@ -223,11 +238,9 @@ def _place(frames: list[Any]) -> str | None:
     return None
 
 
-def _dropped(orders: list[int]) -> int:
+def _dropped(first: int, last: int, length: int) -> int:
     """Entries that the ring overwrote: the first number, if none is left out after it as in a dump of the active ones."""
-    if not orders or orders[-1] - orders[0] != len(orders) - 1:
-        return 0
-    return max(orders[0], 0)
+    return max(first, 0) if last - first == length - 1 else 0
 
 
 def _gathered(lists: dict[str, list[Any]], calls: list[_Call], known: Sequence[Group]) -> int | None:

@@ -18,14 +18,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from phalanx.sources.traces.flight_columns import Columns, columns_of
+from phalanx.sources.traces.flight_columns import Columns, columns_of, repeated
 from phalanx.sources.traces.protocol import Group, GroupStatus, RankTrace, UnreadableError
+from phalanx.sources.traces.repeats import read_repeated
 from phalanx.sources.traces.unpickling import load_plain
 
 NAME = "flight recorder"
 _NAMES = re.compile(r"(?:trace|dump|collectives)[-_](?:rank[-_]?)?\d+(?:\.\w+)*$", re.I)
 _KEYS = (b"pg_config", b"pg_status", b"nccl_comm_state", b"nccl_version", b"comm_lib_version", b"profiling_name")
 _TRIES = 64  # places from the end at which a cut dump may have broken off
+_WORTH_LOOKING = 1 << 13  # bytes of a dump in which calls repeat
 _RANKS = re.compile(r"\[[\d, ]*\]")
 
 
@@ -41,7 +43,8 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(name: str, data: bytes) -> Iterator[RankTrace]:
     """The calls of the one rank that wrote the dump."""
-    dump, truncated = _load(data)
+    found = read_repeated(data) if len(data) > _WORTH_LOOKING and data[:1] == b"\x80" else None
+    dump, truncated = (found.dump, False) if found is not None else _load(data)
     if isinstance(dump, list):
         dump = {"entries": dump}  # before version 2 a dump was the bare list
     if not isinstance(dump, dict) or not isinstance(dump.get("entries", []), list):
@@ -59,6 +62,7 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         rank=_rank(dump, columns),
         groups=columns.groups,
         columns=columns.lists,
+        rows=repeated(columns, found) if found is not None else None,
         status=_status(dump.get("pg_status"), columns, config),
         dropped=columns.dropped,
         truncated=truncated,
