@@ -82,7 +82,16 @@ def read_repeated(data: bytes) -> Repeated | None:
         return None
     try:
         return _Reader(second[1]).read(data, begin.end())
-    except (OtherFormError, UnreadableError, UnpicklingError, EOFError, MemoryError, LookupError, TypeError, ValueError):
+    except (
+        OtherFormError,
+        UnreadableError,
+        UnpicklingError,
+        EOFError,
+        MemoryError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ):
         return None
 
 
