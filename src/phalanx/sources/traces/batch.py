@@ -126,7 +126,9 @@ class Batch:
         number = pl.when("p2p").then(rows["pairwise"]).otherwise(rows["collective"])
         return calls.with_columns(
             *(one.alias(name) for one, name in zip(times, ("created_ns", "started_ns", "completed_ns"), strict=True)),
-            ranks.alias("rank"), pl.coalesce(rows["order"], "order").alias("order"), pl.coalesce(number, "seq").alias("seq"),
+            ranks.alias("rank"),
+            pl.coalesce(rows["order"], "order").alias("order"),
+            pl.coalesce(number, "seq").alias("seq"),
         ).select(*CALL_COLUMNS)
 
 

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from struct import unpack_from
 
-# Opcodes that make one value of one fixed length, and tuples of the values before. Strings are apart: regular expressions
+# Opcodes that make one value of one fixed length, lists of such values, and tuples of the values before. Strings are apart: regular expressions
 # cannot skip by a length. Anything else, a class above all, matches nothing, and the walk gives up.
 _TOKEN = re.compile(
-    rb"(?P<atom>h.|K.|M..|J.{4}|\x8a\x08.{8}|G.{8}|j.{4}|[N\x88\x89)])|(?P<put>q.|r.{4})|(?P<open>[\]}]\()|(?P<close>[eu])|(?P<tuple>[\x85-\x87])|(?P<text>X)",
+    rb"(?P<atom>h.|\]\((?:h.|j.{4}|K.|M..|J.{4})*+e|K.|M..|J.{4}|\x8a\x08.{8}|G.{8}|j.{4}|[N\x88\x89)])|(?P<put>q.|r.{4})|(?P<open>[\]}]\()|(?P<close>[eu])|(?P<tuple>[\x85-\x87])|(?P<text>X)",
     re.DOTALL,
 )
 _DEEPEST = 40

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _IN_PLACE = 1 << 19  # bytes in all that are read without a process of their own: starting one costs more
 _BATCH = 48 << 20  # bytes of one request
-_LEAST_EACH = 24 << 20  # bytes that are worth one more process
+_LEAST_EACH = 96 << 20  # bytes that are worth one more process
 _NEEDS = "a dump as its program wrote it"
 
 
