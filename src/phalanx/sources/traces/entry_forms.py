@@ -48,15 +48,25 @@ class Layout:
         return frozenset(number.slot for number in self.numbers if number.letter)
 
 
+@dataclass(frozen=True, slots=True)
+class Once:
+    """An entry that numbers strings, and so comes once in a dump: the numbers from first to last, and how many fields it has."""
+
+    first: int
+    last: int
+    fields: int
+
+
 @dataclass(slots=True)
 class Form:
     """Entries of one layout, or runs of them: how to take them apart, and the kinds of those that were seen, by the other bytes."""
 
     taken: Callable[[bytes], Values]
     mask: int
-    columns: tuple[tuple[int, ...], ...]  # for each of ROW_NUMBERS the place among the values, or -1, for each entry
+    columns: tuple[Callable[[Values], Values], ...]  # of a run: for each of ROW_NUMBERS, of the values and None
     row: Callable[[Values], Values]  # of one entry's values, None and the kind
     kinds: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    once: dict[int, Once] = field(default_factory=dict)
 
     def rest(self, data: bytes) -> int:
         """All bytes but those of numbers, as one number: to compare many bytes of which some do not count, nothing is faster."""
@@ -120,16 +130,12 @@ def _form(layouts: Sequence[Layout], between: int) -> Form:
     code[-1] = f"{layouts[-1].rest}x"  # nothing comes after the last
     kept = b"".join(mask)
     kept = kept[: len(kept) - between]
-    firsts = [column[0] if column[0] >= 0 else -2 for column in columns]
-    return Form(
-        Struct("".join(code)).unpack,
-        int.from_bytes(kept, "little"),
-        tuple(map(tuple, columns)),
-        itemgetter(*firsts, -1),
-    )
+    row = itemgetter(*(column[0] if column[0] >= 0 else -2 for column in columns), -1)
+    getters = tuple(itemgetter(*column) for column in columns) if len(layouts) > 1 else ()
+    return Form(Struct("".join(code)).unpack, int.from_bytes(kept, "little"), getters, row)
 
 
-def in_columns(form: Form, values: Values) -> Iterable[list[Any]]:
+def in_columns(form: Form, values: Values) -> Iterable[Values]:
     """The ROW_NUMBERS of a run, column by column."""
     values = (*values, None)
-    return ([values[place] for place in column] for column in form.columns)
+    return (column(values) for column in form.columns)

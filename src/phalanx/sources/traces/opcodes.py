@@ -44,7 +44,7 @@ class Walked:
 
     stop: int
     fields: tuple[tuple[bytes, int, int], ...]
-    gives_numbers: bool
+    first_number: int | None  # that it gives
 
 
 def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
@@ -54,7 +54,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
     levels: list[tuple[bytes, list[int]]] = [(b"u", [])]
     items = levels[0][1]  # where the items of the innermost open container begin
     at += 2
-    before = names.last
+    first_number = None
     text = b""
     while True:
         token = _TOKEN.match(data, at)
@@ -71,6 +71,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
             if not items:
                 raise OtherFormError
             names.put(token[0], text)
+            first_number = names.last if first_number is None else first_number
         elif kind == "open":
             items.append(at)
             items = []
@@ -82,7 +83,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
             if expected != token[0] or (expected == b"u" and len(inside) % 2):
                 raise OtherFormError
             if not levels:
-                return Walked(token.end(), _fields(data, inside, token.start(), names), names.last > before)
+                return Walked(token.end(), _fields(data, inside, token.start(), names), first_number)
             items = levels[-1][1]
         else:
             length = token[0][0] - 0x84

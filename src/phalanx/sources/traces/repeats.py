@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pickle import UnpicklingError
 from typing import Any
 
-from phalanx.sources.traces.entry_forms import SLOTS, UNUSED, Kind, Values, Vocabulary, in_columns, layout_of
+from phalanx.sources.traces.entry_forms import SLOTS, UNUSED, Kind, Once, Values, Vocabulary, in_columns, layout_of
 from phalanx.sources.traces.opcodes import Names, OtherFormError, walk_dictionary
 from phalanx.sources.traces.protocol import ROW_NUMBERS, UnreadableError
 from phalanx.sources.traces.unpickling import load_plain
@@ -81,12 +82,14 @@ class _Reader:
 
     def read(self, data: bytes, start: int) -> Repeated | None:
         """The dump whose list of entries begins at a place."""
-        first, *bodies = data[start + 2 :].split(self._between)
+        first, *bodies = data.split(self._between)
+        if len(first) <= start + 2:
+            raise OtherFormError
         self._most = 100 + len(bodies) // 2
         head = walk_dictionary(data[: start + 2] + b"eu", 2, self._names)
         if head.stop != start + 4 or head.fields[-1][1] != start:
             raise OtherFormError
-        self._keep_alone(first + b"u")
+        self._keep_alone(first[start + 2 :] + b"u")
         self._numbered = frozenset(self._names.texts.items())
         if len(_VOCABULARIES) > 256 or any(len(one.kinds) > _MOST_KINDS for one in _VOCABULARIES.values()):
             _VOCABULARIES.clear()
@@ -151,21 +154,29 @@ class _Reader:
     def _meet(self, body: bytes, place: tuple[int, int]) -> Values:
         """The row of an entry of a new kind."""
         entry = self._opening + body + b"u"
+        before = self._names.last
+        for form in self._vocabulary.by_hint.get(place, ()):
+            once = form.once.get(form.rest(body))
+            if once is not None and once.first > before:
+                self._names.last = once.last
+                return (*_NO_NUMBERS, self._keep(entry, once.fields, frozenset()))
         walked = walk_dictionary(entry, 0, self._names)
         if walked.stop != len(entry) or self._is_renumbered():
             raise OtherFormError
-        if walked.gives_numbers:  # a second one like it would number its strings again
-            return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
         words = self._vocabulary
         layout = layout_of(body, walked, len(self._opening))
         form = words.form((layout,), 0)
         rest = form.rest(body)
-        if rest not in form.kinds:
-            form.kinds[rest] = (len(words.kinds),)
-            words.kinds.append(Kind(entry, len(walked.fields), layout))
         here = words.by_hint.setdefault(place, [])
         if all(one is not form for one in here):
             here.append(form)
+        if walked.first_number is not None:  # a second one like it would number its strings again
+            if len(form.once) < _MOST_RUNS:
+                form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields))
+            return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
+        if rest not in form.kinds:
+            form.kinds[rest] = (len(words.kinds),)
+            words.kinds.append(Kind(entry, len(walked.fields), layout))
         kind = form.kinds[rest][0]
         self._place(kind)
         return form.row((*form.taken(body), None, kind))
@@ -218,12 +229,9 @@ class _Reader:
 
 def _runs(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Cut where the same comes round again, so that steps are cut alike: before entries of the rarest length that repeats."""
-    counts = Counter(map(len, bodies))
-    rarest = min(((count, length) for length, count in counts.items() if count > 2), default=(0, -1))[1]
-    start = 0
-    for place, body in enumerate(bodies):
-        if place > start and (len(body) == rarest or place - start == _LONGEST_RUN):
-            yield bodies[start:place]
-            start = place
-    if start < len(bodies):
-        yield bodies[start:]
+    lengths = list(map(len, bodies))
+    rarest = min(((count, length) for length, count in Counter(lengths).items() if count > 2), default=(0, -1))[1]
+    cuts = [0, *(place for place, length in enumerate(lengths) if length == rarest and place), len(lengths)]
+    for start, stop in pairwise(cuts):
+        for place in range(start, stop, _LONGEST_RUN):
+            yield bodies[place : min(place + _LONGEST_RUN, stop)]
