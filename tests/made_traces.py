@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from phalanx.model.trace import Traces
 from phalanx.sources.inputs import find_inputs
@@ -14,14 +16,18 @@ from phalanx.sources.traces import find_traces, read_traces
 BENCH = Path(__file__).parent.parent / "bench"
 
 
-def write_dumps(folder: Path, fault: str, rank: int = 12, entries: int = 260) -> None:
-    """The dumps of a job of 16 ranks with a fault, about two steps long."""
+def bench_module(name: str) -> Any:
+    """A module of the benchmarks, which are no package."""
     sys.path.insert(0, str(BENCH))
     try:
-        from make_traces import write_job  # type: ignore[import-not-found]
+        return import_module(name)
     finally:
         sys.path.remove(str(BENCH))
-    write_job(folder, 16, fault, entries=entries, rank=rank)
+
+
+def write_dumps(folder: Path, fault: str, rank: int = 12, entries: int = 260) -> None:
+    """The dumps of a job of 16 ranks with a fault, about two steps long."""
+    bench_module("make_traces").write_job(folder, 16, fault, entries=entries, rank=rank)
 
 
 def read_folder(folder: Path) -> Traces:

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from struct import unpack_from
 
-# Opcodes that make one value of one fixed length, and tuples of the values before. Strings are apart: regular expressions
+# Opcodes that make one value of one fixed length, lists of such values, and tuples of the values before. Strings are apart: regular expressions
 # cannot skip by a length. Anything else, a class above all, matches nothing, and the walk gives up.
 _TOKEN = re.compile(
-    rb"(?P<atom>h.|K.|M..|J.{4}|\x8a\x08.{8}|G.{8}|j.{4}|[N\x88\x89)])|(?P<put>q.|r.{4})|(?P<open>[\]}]\()|(?P<close>[eu])|(?P<tuple>[\x85-\x87])|(?P<text>X)",
+    rb"(?P<atom>h.|\]\((?:h.|j.{4}|K.|M..|J.{4})*+e|K.|M..|J.{4}|\x8a\x08.{8}|G.{8}|j.{4}|[N\x88\x89)])|(?P<put>q.|r.{4})|(?P<open>[\]}]\()|(?P<close>[eu])|(?P<tuple>[\x85-\x87])|(?P<text>X)",
     re.DOTALL,
 )
 _DEEPEST = 40
@@ -44,7 +44,7 @@ class Walked:
 
     stop: int
     fields: tuple[tuple[bytes, int, int], ...]
-    gives_numbers: bool
+    first_number: int | None  # that it gives
 
 
 def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
@@ -54,7 +54,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
     levels: list[tuple[bytes, list[int]]] = [(b"u", [])]
     items = levels[0][1]  # where the items of the innermost open container begin
     at += 2
-    before = names.last
+    first_number = None
     text = b""
     while True:
         token = _TOKEN.match(data, at)
@@ -71,6 +71,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
             if not items:
                 raise OtherFormError
             names.put(token[0], text)
+            first_number = names.last if first_number is None else first_number
         elif kind == "open":
             items.append(at)
             items = []
@@ -82,7 +83,7 @@ def walk_dictionary(data: bytes, at: int, names: Names) -> Walked:
             if expected != token[0] or (expected == b"u" and len(inside) % 2):
                 raise OtherFormError
             if not levels:
-                return Walked(token.end(), _fields(data, inside, token.start(), names), names.last > before)
+                return Walked(token.end(), _fields(data, inside, token.start(), names), first_number)
             items = levels[-1][1]
         else:
             length = token[0][0] - 0x84

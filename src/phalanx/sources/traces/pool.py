@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _IN_PLACE = 1 << 19  # bytes in all that are read without a process of their own: starting one costs more
 _BATCH = 48 << 20  # bytes of one request
-_LEAST_EACH = 24 << 20  # bytes that are worth one more process
+_LEAST_EACH = 96 << 20  # bytes that are worth one more process
+# glibc would give the pages of each file's bytes back and ask for them again.
+_ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": str(1 << 26), "MALLOC_TRIM_THRESHOLD_": str(1 << 28)}
 _NEEDS = "a dump as its program wrote it"
 
 
@@ -127,7 +129,7 @@ class _Worker:
         """The batch's table; None if the process died over it."""
         if self._process is None:
             paths = os.pathsep.join(path for path in sys.path if path)
-            environment = os.environ | {"PYTHONPATH": paths, "POLARS_MAX_THREADS": "1"}
+            environment = os.environ | {"PYTHONPATH": paths, "POLARS_MAX_THREADS": "1"} | _ALLOCATION
             command = [sys.executable, "-m", "phalanx.sources.traces.worker"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(

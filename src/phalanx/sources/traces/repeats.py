@@ -8,37 +8,28 @@ these numbers are compared, and the numbers taken from where they stand. What is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from operator import itemgetter
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pickle import UnpicklingError
-from struct import Struct
 from typing import Any
 
-from phalanx.sources.traces.opcodes import Names, OtherFormError, Walked, walk_dictionary
+from phalanx.sources.traces.entry_forms import SLOTS, UNUSED, Kind, Once, Values, Vocabulary, in_columns, layout_of
+from phalanx.sources.traces.opcodes import Names, OtherFormError, walk_dictionary
 from phalanx.sources.traces.protocol import ROW_NUMBERS, UnreadableError
 from phalanx.sources.traces.unpickling import load_plain
 
-_SLOTS = {
-    b"record_id": "order",
-    b"collective_seq_id": "collective",
-    b"p2p_seq_id": "pairwise",
-    b"time_created_ns": "created_ns",
-    b"time_discovered_started_ns": "started_ns",
-    b"time_discovered_completed_ns": "completed_ns",
-}
-_UNUSED = frozenset({b"op_id", b"duration_ms"})  # they differ from call to call, and nothing is made of them
 _HINT = b"profiling_name"  # where it stands tells most entries of one length apart
-_WATCHED = frozenset({*_SLOTS, *_UNUSED, _HINT})
-# The form of a number, its bytes, and those of its opcode.
-_NUMBERS = {b"K": ("B", 1, 1), b"M": ("H", 2, 1), b"J": ("i", 4, 1), b"\x8a": ("q", 8, 2), b"G": ("", 8, 1)}
+_WATCHED = frozenset({*SLOTS, *UNUSED, _HINT})
 _ENTRIES = re.compile(rb"X\x07\0\0\0entries(?:q.|r.{4})(?=\]\()", re.DOTALL)
 _SECOND = re.compile(rb"u(\}\((?:h.|j.{4}))", re.DOTALL)  # all entries but the first refer to their first field's name
 _END = re.compile(rb"(?:q.|r.{4})?\.", re.DOTALL)
-_MOST_REMEMBERED = 1 << 15  # entries known to be whole, between files
+_MOST_KINDS = 1 << 15  # remembered between dumps
+_MOST_RUNS = 1 << 10
+_LONGEST_RUN = 128  # entries
 _NO_NUMBERS = (None,) * len(ROW_NUMBERS)
-_Row = tuple[int | None, ...]
-_Values = tuple[Any, ...]
+_VOCABULARIES: dict[frozenset[tuple[bytes, bytes]], Vocabulary] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +39,6 @@ class Repeated:
     dump: dict[str, Any]
     rows: dict[str, list[Any]]  # `kind` and ROW_NUMBERS
     varies: list[frozenset[str]]  # for each kind the ROW_NUMBERS that its rows have
-
-
-@dataclass(slots=True)
-class _Form:
-    """Entries with their numbers in the same places: how to take them apart, and what was beside numbers in whole ones."""
-
-    taken: Callable[[bytes], _Values]
-    rest: Callable[[_Values], Any]
-    row: Callable[[_Values], _Row]  # of the values, None and the kind
-    varies: frozenset[str]
-    fields: int
-    seen: set[Any] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class _Vocabulary:
-    """What was learned from dumps that number the names of fields alike."""
-
-    forms: dict[tuple[str, ...], _Form] = field(default_factory=dict)
-    by_hint: dict[tuple[int, int], list[_Form]] = field(default_factory=dict)
-    remembered: int = 0
-
-
-_VOCABULARIES: dict[frozenset[tuple[bytes, bytes]], _Vocabulary] = {}
 
 
 def read_repeated(data: bytes) -> Repeated | None:
@@ -100,30 +67,35 @@ class _Reader:
 
     def __init__(self, opening: bytes) -> None:
         self._opening = opening
+        self._between = b"u" + opening
         self._kept: list[bytes] = []
         self._names = Names(_WATCHED)
         self._fields: list[int] = []
         self._varies: list[frozenset[str]] = []
-        self._rows: list[_Row] = []
+        self._places: dict[
+            int, int
+        ] = {}  # the vocabulary's number of a kind -> its place among the kept; < 0: of this dump only
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in (*ROW_NUMBERS, "kind"))
         self._most = 0
-        self._vocabulary = _Vocabulary()
+        self._vocabulary = Vocabulary()
         self._numbered: frozenset[tuple[bytes, bytes]] = frozenset()
-        self._kinds: dict[int, dict[Any, int]] = {}
-        self._known: dict[tuple[int, int], list[tuple[_Form, dict[Any, int]]]] = {}
 
     def read(self, data: bytes, start: int) -> Repeated | None:
         """The dump whose list of entries begins at a place."""
-        first, *bodies = data[start + 2 :].split(b"u" + self._opening)
+        first, *bodies = data.split(self._between)
+        if len(first) <= start + 2:
+            raise OtherFormError
         self._most = 100 + len(bodies) // 2
         head = walk_dictionary(data[: start + 2] + b"eu", 2, self._names)
         if head.stop != start + 4 or head.fields[-1][1] != start:
             raise OtherFormError
-        self._keep_alone(first + b"u")
+        self._keep_alone(first[start + 2 :] + b"u")
         self._numbered = frozenset(self._names.texts.items())
-        if len(_VOCABULARIES) > 256:
+        if len(_VOCABULARIES) > 256 or any(len(one.kinds) > _MOST_KINDS for one in _VOCABULARIES.values()):
             _VOCABULARIES.clear()
         self._vocabulary = _VOCABULARIES.setdefault(self._numbered, self._vocabulary)
-        self._take(bodies[:-1])
+        for run in _runs(bodies[:-1]):
+            self._take_run(run)
         last = self._opening + bodies[-1]
         tail = last[self._keep_alone(last, to_end=False) :]
         after = walk_dictionary(b"}(" + tail[1:], 0, self._names)
@@ -132,70 +104,109 @@ class _Reader:
         reduced = b"".join([data[: start + 2], *self._kept, tail])
         return self._finish(load_plain(reduced), len(head.fields) + len(after.fields))
 
-    def _take(self, bodies: list[bytes]) -> None:
-        """All entries between the first and the last, without the bytes that open and end each."""
+    def _take_run(self, bodies: Sequence[bytes]) -> None:
+        """Entries in a row: at once if a dump before, or this one, had such a run, else one by one."""
+        lengths = tuple(map(len, bodies))
+        joined = self._between.join(bodies)
+        forms = self._vocabulary.runs.get(lengths, ())
+        for form in forms:
+            kinds = form.kinds.get(form.rest(joined))
+            if kinds is not None:
+                values = form.taken(joined)
+                for kind in dict.fromkeys(kinds):
+                    self._place(kind)
+                for column, numbers in zip(self._columns, (*in_columns(form, values), kinds), strict=True):
+                    column.extend(numbers)
+                return
+        rows = self._take(bodies)
+        for column, numbers in zip(self._columns, zip(*rows, strict=True), strict=True):
+            column.extend(numbers)
+        self._learn(lengths, joined, tuple(row[-1] for row in rows))
+
+    def _learn(self, lengths: tuple[int, ...], joined: bytes, kinds: tuple[int, ...]) -> None:
+        """Remember a run, unless some of its entries could not come again."""
+        words = self._vocabulary
+        if min(kinds) < 0 or len(words.runs) >= _MOST_RUNS or len(kinds) < 2:
+            return
+        form = words.form(tuple(words.kinds[kind].layout for kind in kinds), len(self._between))
+        if len(form.kinds) < _MOST_RUNS:
+            form.kinds[form.rest(joined)] = kinds
+            known = words.runs.setdefault(lengths, [])
+            if all(one is not form for one in known):
+                known.append(form)
+
+    def _take(self, bodies: Sequence[bytes]) -> list[Values]:
+        """Rows of entries that come without the bytes that open and end each."""
         hint = next((token for token, text in self._names.texts.items() if text == _HINT), b"")
-        known, append = self._known, self._rows.append
+        known, rows = self._vocabulary.by_hint, []
         for body in bodies:
             place = (len(body), body.find(hint))
-            for form, kinds in known.get(place, ()):
-                values = form.taken(body)
-                kind = kinds.get(form.rest(values))
-                if kind is not None:
-                    append(form.row((*values, None, kind)))
+            for form in known.get(place, ()):
+                kinds = form.kinds.get(form.rest(body))
+                if kinds is not None:
+                    self._place(kinds[0])
+                    rows.append(form.row((*form.taken(body), None, kinds[0])))
                     break
             else:
-                self._meet(body, place)
+                rows.append(self._meet(body, place))
+        return rows
 
-    def _meet(self, body: bytes, place: tuple[int, int]) -> None:
-        """An entry of a kind that is new in this dump, though perhaps known from others."""
-        for form in self._vocabulary.by_hint.get(place, ()):
-            values = form.taken(body)
-            if form.rest(values) in form.seen:
-                return self._add(form, values, body, place)
+    def _meet(self, body: bytes, place: tuple[int, int]) -> Values:
+        """The row of an entry of a new kind."""
         entry = self._opening + body + b"u"
+        before = self._names.last
+        for form in self._vocabulary.by_hint.get(place, ()):
+            once = form.once.get(form.rest(body))
+            if once is not None and once.first > before:
+                self._names.last = once.last
+                return (*_NO_NUMBERS, self._keep(entry, once.fields, frozenset()))
         walked = walk_dictionary(entry, 0, self._names)
         if walked.stop != len(entry) or self._is_renumbered():
             raise OtherFormError
-        if walked.gives_numbers:  # a second one like it would number its strings again
-            self._rows.append((*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset())))
-            return None
-        form = _form_of(self._vocabulary, body, walked, len(self._opening))
-        values = form.taken(body)
-        if self._vocabulary.remembered < _MOST_REMEMBERED:
-            self._vocabulary.remembered += 1
-            form.seen.add(form.rest(values))
-            forms = self._vocabulary.by_hint.setdefault(place, [])
-            if form not in forms:
-                forms.append(form)
-        return self._add(form, values, body, place)
+        words = self._vocabulary
+        layout = layout_of(body, walked, len(self._opening))
+        form = words.form((layout,), 0)
+        rest = form.rest(body)
+        here = words.by_hint.setdefault(place, [])
+        if all(one is not form for one in here):
+            here.append(form)
+        if walked.first_number is not None:  # a second one like it would number its strings again
+            if len(form.once) < _MOST_RUNS:
+                form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields))
+            return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
+        if rest not in form.kinds:
+            form.kinds[rest] = (len(words.kinds),)
+            words.kinds.append(Kind(entry, len(walked.fields), layout))
+        kind = form.kinds[rest][0]
+        self._place(kind)
+        return form.row((*form.taken(body), None, kind))
 
-    def _add(self, form: _Form, values: _Values, body: bytes, place: tuple[int, int]) -> None:
-        kinds = self._kinds.setdefault(id(form), {})
-        rest = form.rest(values)
-        if rest not in kinds:
-            kinds[rest] = self._keep(self._opening + body + b"u", form.fields, form.varies)
-        here = self._known.setdefault(place, [])
-        if all(known is not form for known, _ in here):
-            here.append((form, kinds))
-        self._rows.append(form.row((*values, None, kinds[rest])))
+    def _place(self, number: int) -> None:
+        """See that a kind is among those to unpickle. Its example may be another dump's: they differ in numbers only."""
+        if number not in self._places:
+            kind = self._vocabulary.kinds[number]
+            self._keep(kind.entry, kind.fields, kind.layout.varies)
+            self._places[number] = len(self._kept) - 1
 
     def _keep(self, entry: bytes, fields: int, varies: frozenset[str]) -> int:
-        """Put an entry among those to unpickle; its kind. With too many of them, taking them apart is the longer way."""
+        """Put an entry among those to unpickle. With too many of them, taking them apart is the longer way."""
         if len(self._kept) > self._most:
             raise OtherFormError
+        place = len(self._kept)
         self._kept.append(entry)
         self._fields.append(fields)
         self._varies.append(varies)
-        return len(self._kept) - 1
+        self._places[-1 - place] = place
+        return -1 - place
 
     def _keep_alone(self, entry: bytes, to_end: bool = True) -> int:
         """Take in the first entry or the last one, which has the dump's end behind it; where it ends."""
         walked = walk_dictionary(entry, 0, self._names)
         if to_end and walked.stop != len(entry):
             raise OtherFormError
-        kind = self._keep(entry[: walked.stop], len(walked.fields), frozenset())
-        self._rows.append((*_NO_NUMBERS, kind))
+        number = self._keep(entry[: walked.stop], len(walked.fields), frozenset())
+        for column, value in zip(self._columns, (*_NO_NUMBERS, number), strict=True):
+            column.append(value)
         return walked.stop
 
     def _is_renumbered(self) -> bool:
@@ -211,35 +222,16 @@ class _Reader:
             is_plain = type(entry) is dict and len(entry) == length and type(entry.get("record_id")) is int
             if not is_plain or "seq_id" in entry:  # one count for all calls: dumps of before 2.4
                 return None
-        rows = map(list, zip(*self._rows, strict=True))
-        return Repeated(dump, dict(zip((*ROW_NUMBERS, "kind"), rows, strict=True)), self._varies)
+        rows = dict(zip((*ROW_NUMBERS, "kind"), self._columns, strict=True))
+        rows["kind"] = [self._places[number] for number in rows["kind"]]
+        return Repeated(dump, rows, self._varies)
 
 
-def _form_of(vocabulary: _Vocabulary, body: bytes, walked: Walked, before: int) -> _Form:
-    """The form of an entry, whose body begins after `before` bytes."""
-    code, at, values = "<", 0, 0
-    rest: list[int] = []
-    slots: dict[str, int] = {}
-    for name, start, stop in walked.fields:
-        start, stop = start - before, stop - before
-        letter, size, opcode = _NUMBERS.get(body[start : start + 1], ("", 0, 0))
-        begin = start + opcode
-        is_slot = name in _SLOTS and letter
-        if begin + size != stop or not (is_slot or name in _UNUSED):
-            continue  # not a number alone: a part of what two such entries must have alike
-        code += f"{begin - at}s" + (letter if is_slot else f"{size}x")
-        rest.append(values)
-        values += 1
-        if is_slot:
-            slots[_SLOTS[name]] = values
-            values += 1
-        at = stop
-    code += f"{len(body) - at}s"
-    rest.append(values)
-    key = (code, *slots)
-    if key not in vocabulary.forms:
-        row = [slots.get(name, -2) for name in ROW_NUMBERS]
-        vocabulary.forms[key] = _Form(
-            Struct(code).unpack, itemgetter(*rest), itemgetter(*row, -1), frozenset(slots), len(walked.fields)
-        )
-    return vocabulary.forms[key]
+def _runs(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Cut where the same comes round again, so that steps are cut alike: before entries of the rarest length that repeats."""
+    lengths = list(map(len, bodies))
+    rarest = min(((count, length) for length, count in Counter(lengths).items() if count > 2), default=(0, -1))[1]
+    cuts = [0, *(place for place, length in enumerate(lengths) if length == rarest and place), len(lengths)]
+    for start, stop in pairwise(cuts):
+        for place in range(start, stop, _LONGEST_RUN):
+            yield bodies[place : min(place + _LONGEST_RUN, stop)]

@@ -1,0 +1,141 @@
+"""Where the numbers stand in entries of a flight-recorder dump, one entry or a run of them, and how to take them out at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from struct import Struct
+from typing import Any
+
+from phalanx.sources.traces.opcodes import Walked
+from phalanx.sources.traces.protocol import ROW_NUMBERS
+
+SLOTS = {
+    b"record_id": "order",
+    b"collective_seq_id": "collective",
+    b"p2p_seq_id": "pairwise",
+    b"time_created_ns": "created_ns",
+    b"time_discovered_started_ns": "started_ns",
+    b"time_discovered_completed_ns": "completed_ns",
+}
+UNUSED = frozenset({b"op_id", b"duration_ms"})  # they differ from call to call, and nothing is made of them
+# The form of a number, its bytes, and those of its opcode.
+_NUMBERS = {b"K": ("B", 1, 1), b"M": ("H", 2, 1), b"J": ("i", 4, 1), b"\x8a": ("q", 8, 2), b"G": ("", 8, 1)}
+Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number within an entry: how many bytes stand before it, its form (empty: unused), its bytes and its place in a row."""
+
+    gap: int
+    letter: str
+    size: int
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An entry, after the bytes that open it and before the one that ends it: its numbers, and the bytes behind the last."""
+
+    numbers: tuple[Number, ...]
+    rest: int
+
+    @property
+    def varies(self) -> frozenset[str]:
+        """The ROW_NUMBERS that it has."""
+        return frozenset(number.slot for number in self.numbers if number.letter)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """An entry that numbers strings, and so comes once in a dump: the numbers from first to last, and how many fields it has."""
+
+    first: int
+    last: int
+    fields: int
+
+
+@dataclass(slots=True)
+class Form:
+    """Entries of one layout, or runs of them: how to take them apart, and the kinds of those that were seen, by the other bytes."""
+
+    taken: Callable[[bytes], Values]
+    mask: int
+    columns: tuple[Callable[[Values], Values], ...]  # of a run: for each of ROW_NUMBERS, of the values and None
+    row: Callable[[Values], Values]  # of one entry's values, None and the kind
+    kinds: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    once: dict[int, Once] = field(default_factory=dict)
+
+    def rest(self, data: bytes) -> int:
+        """All bytes but those of numbers, as one number: to compare many bytes of which some do not count, nothing is faster."""
+        return int.from_bytes(data, "little") & self.mask
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of entry: one example whole, how many fields it has, and its layout."""
+
+    entry: bytes
+    fields: int
+    layout: Layout
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """What was learned from dumps that number the names of fields alike."""
+
+    kinds: list[Kind] = field(default_factory=list)
+    forms: dict[tuple[Layout, ...], Form] = field(default_factory=dict)
+    by_hint: dict[tuple[int, int], list[Form]] = field(default_factory=dict)
+    runs: dict[tuple[int, ...], list[Form]] = field(default_factory=dict)
+
+    def form(self, layouts: tuple[Layout, ...], between: int) -> Form:
+        """The form of entries of these layouts with so many bytes between them."""
+        if layouts not in self.forms:
+            self.forms[layouts] = _form(layouts, between)
+        return self.forms[layouts]
+
+
+def layout_of(body: bytes, walked: Walked, before: int) -> Layout:
+    """The layout of an entry, whose body begins after `before` bytes."""
+    at = 0
+    numbers = []
+    for name, start, stop in ((name, start - before, stop - before) for name, start, stop in walked.fields):
+        letter, size, opcode = _NUMBERS.get(body[start : start + 1], ("", 0, 0))
+        is_used = name in SLOTS
+        if start + opcode + size != stop or not (name in UNUSED or (is_used and letter)):
+            continue  # not a number alone: a part of what two such entries must have alike
+        numbers.append(Number(start + opcode - at, letter if is_used else "", size, SLOTS.get(name, "")))
+        at = stop
+    return Layout(tuple(numbers), len(body) - at)
+
+
+def _form(layouts: Sequence[Layout], between: int) -> Form:
+    code, mask, values = ["<"], [], 0
+    columns: list[list[int]] = [[] for _ in ROW_NUMBERS]
+    for layout in layouts:
+        slots: dict[str, int] = {}
+        for number in layout.numbers:
+            code.append(f"{number.gap}x{number.letter or f'{number.size}x'}")
+            mask.append(b"\xff" * number.gap + b"\0" * number.size)
+            if number.letter:
+                slots[number.slot] = values
+                values += 1
+        code.append(f"{layout.rest + between}x")
+        mask.append(b"\xff" * (layout.rest + between))
+        for column, name in zip(columns, ROW_NUMBERS, strict=True):
+            column.append(slots.get(name, -1))
+    code[-1] = f"{layouts[-1].rest}x"  # nothing comes after the last
+    kept = b"".join(mask)
+    kept = kept[: len(kept) - between]
+    row = itemgetter(*(column[0] if column[0] >= 0 else -2 for column in columns), -1)
+    getters = tuple(itemgetter(*column) for column in columns) if len(layouts) > 1 else ()
+    return Form(Struct("".join(code)).unpack, int.from_bytes(kept, "little"), getters, row)
+
+
+def in_columns(form: Form, values: Values) -> Iterable[Values]:
+    """The ROW_NUMBERS of a run, column by column."""
+    values = (*values, None)
+    return (column(values) for column in form.columns)
