@@ -300,8 +300,12 @@ class _FileReader:
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
-            raw = window.raw_before(_LOOKED_BACK)
-            is_worth = may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word
+            is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
             shown = is_worth and any(position_of(line) is not None for line in window.preceding(_LOOKED_BACK))
             self._looked_before = (window, shown)
         return self._looked_before[1]
+
+
+def _is_worth(raw: str) -> bool:
+    """Whether progress may show in these lines, which is worth reading them."""
+    return may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word

@@ -116,7 +116,7 @@ def _compile(needles: Sequence[tuple[int, Needle]]) -> hyperscan.Database | None
         [_expression(needle) for _, needle in needles],
         [number for number, _ in needles],
         [_flags(needle) for _, needle in needles],
-        is_kept=True,
+        kept_as="needles",
     )
 
 
@@ -124,7 +124,8 @@ def compile_needles(needles: Sequence[Needle], ids: Sequence[int]) -> hyperscan.
     """A database of these needles, None for none."""
     if not needles:
         return None
-    return compiled([_expression(needle) for needle in needles], list(ids), [_flags(needle) for needle in needles])
+    expressions, flags = [_expression(needle) for needle in needles], [_flags(needle) for needle in needles]
+    return compiled(expressions, list(ids), flags, kept_as="common")  # the same logs are often read again
 
 
 _ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")

@@ -15,6 +15,7 @@ from phalanx.sources.text import LONGEST_LINE, clean
 from phalanx.sources.times import time_of
 
 _LINES_BEFORE, _LINES_AFTER = 6, 3
+_NEAREST = 1024
 
 
 @dataclass(slots=True)
@@ -73,6 +74,11 @@ class Window:
             start = max(data.rfind(b"\n", floor, stop) + 1, floor)
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
+
+    @property
+    def nearest_before(self) -> str:
+        """The bytes just before, however many lines they are."""
+        return self.piece.data[max(0, self.hit.start - _NEAREST) : self.hit.start].decode("latin-1")
 
     def raw_before(self, most: int) -> str:
         """As many lines just before, byte by byte as they are, to see quickly whether it is worth reading them."""
