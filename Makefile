@@ -17,7 +17,7 @@ test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
 	$(BIN)/pytest -n 2
-	$(BIN)/phalanx faults run --quick --venv $(VENV)
+	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
 

@@ -29,7 +29,8 @@ def train(model: nn.Module, rank: int) -> None:
 
 
 def main() -> None:
-    dist.init_process_group("gloo", timeout=timedelta(seconds=10))
+    # PyTorch's own time-out is half an hour: until then a hung job says nothing.
+    dist.init_process_group("gloo", timeout=timedelta(seconds=int(os.environ.get("TIMEOUT", "1800"))))
     rank = dist.get_rank()
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 1)))

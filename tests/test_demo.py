@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.job
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
 )
@@ -25,10 +25,13 @@ def test_demo() -> None:
         ["bash", str(ROOT / "demo" / "run.sh")],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=280,
         check=False,
         env={**os.environ, "PATH": path},
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert "rank 2; ranks 0, 1, 3 suffered from it" in done.stdout
     assert re.search(r"\[HNG\d+, perf\.hang, likely\]", done.stdout)
+    # The second job is caught while it hangs, from both sides' lines.
+    assert re.search(r"ranks 0, 1, 3 wait in .*; rank 2 waits in barrier at train\.py:\d+", done.stderr)
+    assert "ended at a stall because of rank 2" in done.stderr

@@ -15,6 +15,6 @@ for step in range(50):
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((features @ weights - targets) ** 2)
     tape = hvd.DistributedGradientTape(tape)
-    weights.assign_sub(0.1 * tape.gradient(loss, weights))
+    weights.assign_sub(0.1 * tape.gradient(loss, [weights])[0])
     if step % 10 == 0 and hvd.rank() == 0:
         print(f"step {step} loss {float(loss):.4f}", flush=True)

@@ -133,12 +133,24 @@ class History:
             if self.exit_codes.get(event.rank, 0) != 0:
                 return False
             entry = file.ranks.get(event.rank)
-            return entry is not None and _later(entry.last_progress, entry.finished, event.line)
+            line = self._first_got_over(event)
+            return entry is not None and _later(entry.last_progress, entry.finished, line)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
         # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
-        last = max([event.line, *(one.line for one in self.exceptions if one.file == event.file)])
+        last = max(map(self._first_got_over, [event, *(one for one in self.exceptions if one.file == event.file)]))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
+
+    def _first_got_over(self, event: Event) -> int:
+        """The line of the first exception that says the same from the same place. One that nobody caught would have been
+        the last: a repeated one, of a job in which nobody died, was caught each time, at the end too."""
+        same = (
+            other.line
+            for other in self.exceptions
+            if (other.file, other.rank, other.text) == (event.file, event.rank, event.text)
+            and other.user_frame == event.user_frame is not None
+        )
+        return min(same, default=event.line) if event.kind is EventKind.EXCEPTION else event.line
 
 
 def _later(progress: int | None, finished: int | None, line: int) -> bool:
