@@ -141,10 +141,11 @@ def _numbers(values: array[int]) -> polars.Series:
 
     if not values:
         return pl.Series(dtype=pl.Int64)
-    whole = pl.Series([values.tobytes()]).bin.reinterpret(
-        dtype=pl.Array(pl.Int64, len(values)), endianness=sys.byteorder
-    )
-    return whole.explode()
+    kind = pl.Array(pl.Int64, len(values))
+    try:
+        return pl.Series([values.tobytes()]).bin.reinterpret(dtype=kind, endianness=sys.byteorder).explode()
+    except pl.exceptions.InvalidOperationError:  # Polars 1.30 cannot yet
+        return pl.Series(values.tolist(), dtype=pl.Int64)
 
 
 def _series(name: str, values: list[Any], kind: str) -> polars.Series:
