@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import io
 import re
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from phalanx.model.trace import CALL_COLUMNS, CallState
 from phalanx.sources.inputs import DAMAGE, plain_stream
-from phalanx.sources.traces.protocol import ROW_NUMBERS, Group, RankTrace, UnreadableError, reader_named
+from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, Group, RankTrace, UnreadableError, reader_named
 from phalanx.sources.traces.unpickling import check_memo
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ class Batch:
     """Kinds of calls of several files as columns, and for each call its kind and its numbers; `group` is a position in `groups`."""
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in CALL_COLUMNS if name != "rank"})
-    kinds: list[int] = field(default_factory=list)
-    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in ROW_NUMBERS})
+    kinds: array[int] = field(default_factory=lambda: array("q"))
+    rows: dict[str, array[int]] = field(default_factory=lambda: {name: array("q") for name in ROW_NUMBERS})
     groups: list[Group] = field(default_factory=list)
     files: list[FileFacts] = field(default_factory=list)
     unchecked: list[tuple[str, str]] = field(default_factory=list)
@@ -95,7 +97,7 @@ class Batch:
         if trace.rows is None:
             self.kinds.extend(range(first, first + kinds))
             for number in ROW_NUMBERS:
-                self.rows[number].extend([None] * kinds)
+                self.rows[number].extend(array("q", [NO_NUMBER]) * kinds)
         else:
             length = len(trace.rows["kind"])
             self.kinds.extend([first + kind for kind in trace.rows["kind"]])
@@ -113,8 +115,9 @@ class Batch:
         import polars as pl
 
         kinds = pl.DataFrame([_series(name, self.columns[name], CALL_COLUMNS[name]) for name in self.columns])
-        rows = pl.DataFrame([_series(name, self.rows[name], "Int64") for name in ROW_NUMBERS])
-        calls = kinds[pl.Series(self.kinds, dtype=pl.UInt32)]
+        rows = pl.DataFrame({name: _numbers(self.rows[name]) for name in ROW_NUMBERS})
+        rows = rows.select(pl.when(pl.all() != NO_NUMBER).then(pl.all()))
+        calls = kinds[_numbers(self.kinds).cast(pl.UInt32)]
         lengths = pl.Series([file.calls for file in self.files], dtype=pl.UInt32)
         ranks = pl.int_range(len(self.files), dtype=pl.Int32, eager=True).repeat_by(lengths).explode()
         if not ranks.len():
@@ -130,6 +133,19 @@ class Batch:
             pl.coalesce(rows["order"], "order").alias("order"),
             pl.coalesce(number, "seq").alias("seq"),
         ).select(*CALL_COLUMNS)
+
+
+def _numbers(values: array[int]) -> polars.Series:
+    """An array as a column, its bytes as they are."""
+    import polars as pl
+
+    if not values:
+        return pl.Series(dtype=pl.Int64)
+    kind = pl.Array(pl.Int64, len(values))
+    try:
+        return pl.Series([values.tobytes()]).bin.reinterpret(dtype=kind, endianness=sys.byteorder).explode()
+    except pl.exceptions.InvalidOperationError:  # Polars 1.30 cannot yet
+        return pl.Series(values.tolist(), dtype=pl.Int64)
 
 
 def _series(name: str, values: list[Any], kind: str) -> polars.Series:

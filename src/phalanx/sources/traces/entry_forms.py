@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any
 
 from phalanx.sources.traces.opcodes import Walked
-from phalanx.sources.traces.protocol import ROW_NUMBERS
+from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS
 
 SLOTS = {
     b"record_id": "order",
@@ -63,8 +63,8 @@ class Form:
 
     taken: Callable[[bytes], Values]
     mask: int
-    columns: tuple[Callable[[Values], Values], ...]  # of a run: for each of ROW_NUMBERS, of the values and None
-    row: Callable[[Values], Values]  # of one entry's values, None and the kind
+    columns: tuple[Callable[[Values], Values], ...]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
+    row: Callable[[Values], Values]  # of one entry's values, NO_NUMBER and the kind
     kinds: dict[int, tuple[int, ...]] = field(default_factory=dict)
     once: dict[int, Once] = field(default_factory=dict)
 
@@ -137,5 +137,5 @@ def _form(layouts: Sequence[Layout], between: int) -> Form:
 
 def in_columns(form: Form, values: Values) -> Iterable[Values]:
     """The ROW_NUMBERS of a run, column by column."""
-    values = (*values, None)
+    values = (*values, NO_NUMBER)
     return (column(values) for column in form.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from marshal import dumps
 from typing import Any
@@ -105,7 +106,7 @@ def columns_of(entries: Sequence[dict[str, Any]], config: dict[str, Group]) -> C
     return made
 
 
-def repeated(made: Columns, found: Repeated) -> dict[str, list[Any]]:
+def repeated(made: Columns, found: Repeated) -> dict[str, array[int]]:
     """The rows of a dump whose columns are of kinds: what stands in the rows is taken out of the columns."""
     for kind, varies in enumerate(found.varies):
         for name in varies - {"collective", "pairwise"}:

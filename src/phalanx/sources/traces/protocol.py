@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any, Protocol, cast
 HEAD = 4096  # bytes of a file, decompressed, that a reader is shown to recognise it
 # What differs between calls of one kind. `collective` and `pairwise` are both counts, one of which is the call's `seq`.
 ROW_NUMBERS = ("order", "collective", "pairwise", "created_ns", "started_ns", "completed_ns")
+NO_NUMBER = -(1 << 63)  # stands in rows, which are plain arrays, for what the kind has; no count and no time is so low
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,14 @@ class RankTrace:
     `columns` holds lists of one length, under names of `phalanx.model.trace.CALL_COLUMNS` other than `rank`. In `group` stand
     positions in `groups`; a column that is left out is null, but for `order`, which then counts up, and `state`, which is
     then COMPLETED. Where `rows` is given, `columns` describes kinds of calls, and `rows` tells for every call its `kind`, a
-    position in `columns`, and those of ROW_NUMBERS that its kind leaves null. `rank` is None where the content does not tell it: then the file's name does. Clocks are the rank's own.
+    position in `columns`, and those of ROW_NUMBERS that its kind leaves null, else NO_NUMBER. `rank` is None where the content does not tell it: then the file's name does. Clocks are the rank's own.
     """
 
     form: str
     rank: int | None = None
     groups: Sequence[Group] = ()
     columns: dict[str, list[Any]] = field(default_factory=dict)
-    rows: dict[str, list[Any]] | None = None
+    rows: dict[str, array[int]] | None = None
     status: Sequence[GroupStatus] = ()
     dropped: int = 0
     truncated: bool = False

@@ -8,6 +8,7 @@ these numbers are compared, and the numbers taken from where they stand. What is
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 
 from phalanx.sources.traces.entry_forms import SLOTS, UNUSED, Kind, Once, Values, Vocabulary, in_columns, layout_of
 from phalanx.sources.traces.opcodes import Names, OtherFormError, walk_dictionary
-from phalanx.sources.traces.protocol import ROW_NUMBERS, UnreadableError
+from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, UnreadableError
 from phalanx.sources.traces.unpickling import load_plain
 
 _HINT = b"profiling_name"  # where it stands tells most entries of one length apart
@@ -28,7 +29,7 @@ _END = re.compile(rb"(?:q.|r.{4})?\.", re.DOTALL)
 _MOST_KINDS = 1 << 15  # remembered between dumps
 _MOST_RUNS = 1 << 10
 _LONGEST_RUN = 128  # entries
-_NO_NUMBERS = (None,) * len(ROW_NUMBERS)
+_NO_NUMBERS = (NO_NUMBER,) * len(ROW_NUMBERS)
 _VOCABULARIES: dict[frozenset[tuple[bytes, bytes]], Vocabulary] = {}
 
 
@@ -37,7 +38,7 @@ class Repeated:
     """A dump whose `entries` are one of each kind, and for every entry its kind and its numbers."""
 
     dump: dict[str, Any]
-    rows: dict[str, list[Any]]  # `kind` and ROW_NUMBERS
+    rows: dict[str, array[int]]  # `kind` and ROW_NUMBERS
     varies: list[frozenset[str]]  # for each kind the ROW_NUMBERS that its rows have
 
 
@@ -75,7 +76,7 @@ class _Reader:
         self._places: dict[
             int, int
         ] = {}  # the vocabulary's number of a kind -> its place among the kept; < 0: of this dump only
-        self._columns: tuple[list[Any], ...] = tuple([] for _ in (*ROW_NUMBERS, "kind"))
+        self._columns: tuple[array[int], ...] = tuple(array("q") for _ in (*ROW_NUMBERS, "kind"))
         self._most = 0
         self._vocabulary = Vocabulary()
         self._numbered: frozenset[tuple[bytes, bytes]] = frozenset()
@@ -145,7 +146,7 @@ class _Reader:
                 kinds = form.kinds.get(form.rest(body))
                 if kinds is not None:
                     self._place(kinds[0])
-                    rows.append(form.row((*form.taken(body), None, kinds[0])))
+                    rows.append(form.row((*form.taken(body), NO_NUMBER, kinds[0])))
                     break
             else:
                 rows.append(self._meet(body, place))
@@ -179,7 +180,7 @@ class _Reader:
             words.kinds.append(Kind(entry, len(walked.fields), layout))
         kind = form.kinds[rest][0]
         self._place(kind)
-        return form.row((*form.taken(body), None, kind))
+        return form.row((*form.taken(body), NO_NUMBER, kind))
 
     def _place(self, number: int) -> None:
         """See that a kind is among those to unpickle. Its example may be another dump's: they differ in numbers only."""
@@ -223,7 +224,7 @@ class _Reader:
             if not is_plain or "seq_id" in entry:  # one count for all calls: dumps of before 2.4
                 return None
         rows = dict(zip((*ROW_NUMBERS, "kind"), self._columns, strict=True))
-        rows["kind"] = [self._places[number] for number in rows["kind"]]
+        rows["kind"] = array("q", [self._places[number] for number in rows["kind"]])
         return Repeated(dump, rows, self._varies)
 
 
