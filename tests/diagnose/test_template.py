@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.diagnose.template import fill, name_ranks
+from phalanx.diagnose.template import fill
 
 
 @pytest.mark.parametrize(
@@ -23,17 +23,3 @@ from phalanx.diagnose.template import fill, name_ranks
 )
 def test_fill(text: str, values: dict[str, str], expected: str) -> None:
     assert fill(text, values) == expected
-
-
-@pytest.mark.parametrize(
-    ("ranks", "expected"),
-    [
-        ([], ""),
-        ([2], "rank 2"),
-        ([3, 0, 1], "ranks 0, 1, 3"),
-        (range(256), "ranks 0-255"),
-        ([0, 1, 2, 3, 9], "ranks 0-3, 9"),
-    ],
-)
-def test_name_ranks(ranks: list[int], expected: str) -> None:
-    assert name_ranks(ranks) == expected

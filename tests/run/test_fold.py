@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phalanx.run.fold import Fold, ranges
+from phalanx.model.ranks import ranges
+from phalanx.run.fold import Fold
 
 
 def shown(fold: Fold, now: float = 0.0, everything: bool = False) -> list[tuple[str, str]]:
@@ -43,11 +44,6 @@ def test_streams_are_not_mixed() -> None:
     fold.add(0, b"x", False, 0.0)
     fold.add(1, b"x", True, 0.0)
     assert len(shown(fold, everything=True)) == 2
-
-
-def test_ranges() -> None:
-    assert ranges([5, 0, 1, 2]) == "0-2,5"
-    assert ranges([]) == ""
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([b"a", b"b", b"c"])), max_size=60))

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from phalanx.model.ranks import ranges
 from phalanx.run import output as module
-from phalanx.run.fold import Said, ranges
+from phalanx.run.fold import Said
 from phalanx.run.output import Output
 
 

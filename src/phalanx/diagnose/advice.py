@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from phalanx.diagnose.history import History
-from phalanx.diagnose.template import name_ranks
 from phalanx.model import Confidence, Finding, Unchecked
+from phalanx.model.ranks import name_ranks
 
 _NEXT_TIME = {
     "torch": "run with TORCH_CPP_LOG_LEVEL=INFO, TORCH_FR_BUFFER_SIZE=2000, NCCL_DEBUG=INFO and one log file a rank (torchrun --redirects 3 --log-dir logs)",

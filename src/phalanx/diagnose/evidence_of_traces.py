@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from phalanx.diagnose.formation import Break, Observation, observe
-from phalanx.diagnose.template import name_ranks
 from phalanx.model import Event, EventKind, Frame, Unchecked
+from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, FileSurvey, Match, Observations
 

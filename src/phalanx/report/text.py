@@ -11,6 +11,7 @@ from rich.text import Text
 
 from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Evidence, Finding, Fix, Report, Role
+from phalanx.model.ranks import name_ranks
 
 _WIDTH_IN_PIPE = 110
 _SHOWN_EVIDENCE = 4
@@ -89,25 +90,20 @@ def _who(finding: Finding, report: Report) -> Text:
     hosts = {rank.number: rank.host for rank in report.world.ranks}
     text = Text()
     if finding.culprit_ranks:
-        text.append(_ranks(finding.culprit_ranks), style="bold red")
+        text.append(name_ranks(finding.culprit_ranks), style="bold red")
         named = sorted({host for rank in finding.culprit_ranks if (host := hosts.get(rank))})
         text.append(f" (on {', '.join(named[:4])})" if named else "")
         if finding.victim_ranks:
-            text.append(f"; {_ranks(finding.victim_ranks)} suffered from it")
+            text.append(f"; {name_ranks(finding.victim_ranks)} suffered from it")
     elif len(finding.affected_ranks) > 1:
-        text.append(f"no rank stands out: {_ranks(finding.affected_ranks)} alike")
+        text.append(f"no rank stands out: {name_ranks(finding.affected_ranks)} alike")
     elif finding.affected_ranks:
-        text.append(f"no rank is to blame; it shows on {_ranks(finding.affected_ranks)}")
+        text.append(f"no rank is to blame; it shows on {name_ranks(finding.affected_ranks)}")
     else:
         text.append("no rank stands out")
     stage = f"; {SYMPTOMS[finding.symptom].title.lower()} ({finding.stage.value})"
     text.append(stage)
     return text
-
-
-def _ranks(numbers: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, numbers[:16])) + (f", … ({len(numbers)} in all)" if len(numbers) > 16 else "")
-    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
 
 
 def _evidence_line(item: Evidence) -> Text:

@@ -72,19 +72,3 @@ class Fold:
     def due(self, now: float) -> float | None:
         """Seconds until the next line is to be shown; None if none waits."""
         return max(0.0, self._waiting[0].at + self._wait - now) if self._waiting else None
-
-
-def ranges(ranks: Iterable[int]) -> str:
-    """`0-2,5`, as people write sets of ranks."""
-    parts: list[str] = []
-    start: int | None = None
-    last = -2
-    for rank in sorted(ranks):
-        if rank != last + 1:
-            if start is not None:
-                parts.append(str(start) if start == last else f"{start}-{last}")
-            start = rank
-        last = rank
-    if start is not None:
-        parts.append(str(start) if start == last else f"{start}-{last}")
-    return ",".join(parts)

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from phalanx.run.fold import Said, ranges
+from phalanx.model.ranks import ranges
+from phalanx.run.fold import Said
 
 _COLOURS = (36, 33, 35, 32, 34, 31, 96, 93, 95, 92, 94, 91)
 _PIECE = 4096  # a pipe that is writable takes this much without blocking

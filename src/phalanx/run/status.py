@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from phalanx.run.fold import ranges
+from phalanx.model.ranks import ranges
 from phalanx.run.observer import RankStatus
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from phalanx.frameworks.launching import Meeting, Seat, needs_store, serves
 from phalanx.model import bundle as layout
+from phalanx.model.ranks import ranges
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children, end_helper
 from phalanx.run.ending import Ending, Reason, describe_code, status_of
-from phalanx.run.fold import ranges
 from phalanx.run.observer import Observation, Observer
 from phalanx.run.output import Output
 from phalanx.run.plan import OnStall, Plan

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import IO, Any, cast
 
-from phalanx.run.fold import ranges
+from phalanx.model.ranks import name_ranks
 
 _PATIENCE = 300.0
 _WIDTH = 100
@@ -81,9 +81,5 @@ def _who(verdict: dict[str, Any]) -> str:
     culprits, victims = verdict["culprit_ranks"], verdict["victim_ranks"]
     if not culprits:
         affected = verdict.get("affected_ranks") or []
-        return f"no rank stands out: {_ranks(affected)} alike" if len(affected) > 1 else "no rank stands out"
-    return _ranks(culprits) + (f"; {_ranks(victims)} suffered from it" if victims else "")
-
-
-def _ranks(numbers: list[int]) -> str:
-    return f"rank{'s' if len(numbers) > 1 else ''} {ranges(numbers).replace(',', ', ')}"
+        return f"no rank stands out: {name_ranks(affected)} alike" if len(affected) > 1 else "no rank stands out"
+    return name_ranks(culprits) + (f"; {name_ranks(victims)} suffered from it" if victims else "")

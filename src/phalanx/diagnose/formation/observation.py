@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from phalanx.diagnose.template import name_ranks
+from phalanx.model.ranks import name_ranks
 
 
 class Break(StrEnum):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.standing import Doing, Standing
 
@@ -37,7 +38,7 @@ def picture_of(
     absent = sorted(set(range(size)) - standings.keys())
     parts = _sentences(standings, culprits)
     if absent and reason != "ended":
-        parts.append(f"{_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
+        parts.append(f"{name_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
     data: dict[str, Any] = {
         "missing": sorted(culprits),
         "waiting": list(waiting),
@@ -149,7 +150,7 @@ def _sentences(standings: Mapping[int, Standing], culprits: frozenset[int]) -> l
 
 def _with_subject(ranks: list[int], clause: str) -> str:
     one, many = clause.split("|", 1)
-    return f"{_ranks(ranks)} {one if len(ranks) == 1 else many}"
+    return f"{name_ranks(ranks)} {one if len(ranks) == 1 else many}"
 
 
 def describe(standing: Standing) -> str:
@@ -195,11 +196,3 @@ def _place_data(standing: Standing) -> dict[str, Any]:
     if standing.workers:
         data["workers"] = [f"{frame.function}() at {frame.place}" for frame in standing.workers]
     return data
-
-
-def _ranks(ranks: list[int]) -> str:
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) > 4 and ranks == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]}-{ranks[-1]}"
-    return "ranks " + ", ".join(map(str, ranks))

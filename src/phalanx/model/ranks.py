@@ -1,0 +1,39 @@
+"""Sets of ranks as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SHORTEST_SPAN = 4  # in a sentence; shorter ones are read more easily number by number
+_MOST_PARTS = 12
+
+
+def spans(ranks: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of ranks without a gap, in order."""
+    found: list[tuple[int, int]] = []
+    for rank in sorted(set(ranks)):
+        if found and rank == found[-1][1] + 1:
+            found[-1] = (found[-1][0], rank)
+        else:
+            found.append((rank, rank))
+    return found
+
+
+def ranges(ranks: Iterable[int]) -> str:
+    """`0-2,5`, where room is short."""
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans(ranks))
+
+
+def name_ranks(ranks: Iterable[int]) -> str:
+    """`rank 2`, `ranks 0, 1, 3`, `ranks 0-254`, for a sentence; empty if there are none."""
+    numbers = sorted(set(ranks))
+    if not numbers:
+        return ""
+    if len(numbers) == 1:
+        return f"rank {numbers[0]}"
+    parts: list[str] = []
+    for first, last in spans(numbers):
+        is_long = last - first + 1 >= _SHORTEST_SPAN
+        parts.extend([f"{first}-{last}"] if is_long else map(str, range(first, last + 1)))
+    shown = parts if len(parts) <= _MOST_PARTS else [*parts[:_MOST_PARTS], f"… ({len(numbers)} in all)"]
+    return "ranks " + ", ".join(shown)
