@@ -121,8 +121,8 @@ def main() -> None:
         f"{options.ranks} ranks, width {options.width}, {options.rounds} rounds of 2 x {options.blocks} blocks of {options.steps} steps"
     )
     print(f"price of a beat: {median(prices):.0f} us of processor time ({min(prices):.0f} to {max(prices):.0f})")
-    print(f"the watch inside at four beats a second: {median(shares):.3%} of a processor in each rank")
-    print(f"of this its own thread: {median(own):.3%}")
+    print(f"four such beats a second, all caches warm: {median(shares):.3%} of a processor in each rank")
+    print(f"the watch's thread as it really ran: {median(own):.3%} of a processor in each rank")
     print(f"the supervisor's looks, all ranks: {median(looks):.3%} of one processor")
 
 

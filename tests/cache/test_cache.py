@@ -94,7 +94,7 @@ def test_needles_from_the_cache_find_the_same(folder: Path) -> None:
 def test_refused_expressions_are_refused_again(folder: Path) -> None:
     for _ in range(2):
         with pytest.raises(hyperscan.error):
-            database.compiled([b"(unclosed"], [0], [0], is_kept=True)
+            database.compiled([b"(unclosed"], [0], [0], kept_as="needles")
     assert not folder.exists()
 
 

@@ -138,19 +138,34 @@ class History:
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
         # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
-        last = max(map(self._first_got_over, [event, *(one for one in self.exceptions if one.file == event.file)]))
+        last = max(self._first_got_over(event), self._last_exceptions.get(event.file, 0))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
 
     def _first_got_over(self, event: Event) -> int:
         """The line of the first exception that says the same from the same place. One that nobody caught would have been
         the last: a repeated one, of a job in which nobody died, was caught each time, at the end too."""
-        same = (
-            other.line
-            for other in self.exceptions
-            if (other.file, other.rank, other.text) == (event.file, event.rank, event.text)
-            and other.user_frame == event.user_frame is not None
-        )
-        return min(same, default=event.line) if event.kind is EventKind.EXCEPTION else event.line
+        return self._first_lines.get(_saying(event), event.line) if event.user_frame is not None else event.line
+
+    @cached_property
+    def _first_lines(self) -> dict[tuple[object, ...], int]:
+        found: dict[tuple[object, ...], int] = {}
+        for event in self.exceptions:
+            if event.user_frame is not None:
+                found[_saying(event)] = min(event.line, found.get(_saying(event), event.line))
+        return found
+
+    @cached_property
+    def _last_exceptions(self) -> dict[str, int]:
+        """By file, the last line at which something was raised that had not been caught before."""
+        found: dict[str, int] = {}
+        for event in self.exceptions:
+            found[event.file] = max(found.get(event.file, 0), self._first_got_over(event))
+        return found
+
+
+def _saying(event: Event) -> tuple[object, ...]:
+    """What an exception says, from where."""
+    return event.kind, event.file, event.rank, event.text, event.user_frame
 
 
 def _later(progress: int | None, finished: int | None, line: int) -> bool:

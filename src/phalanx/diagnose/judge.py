@@ -184,12 +184,13 @@ def _chosen(proofs: list[Proof]) -> list[Proof]:
 
 def _evidence(proof: Proof) -> Evidence:
     event = proof.event
+    line = event.true_line(event.line)
     return Evidence(
         rank=event.rank,
         file=event.file,
-        line=event.line,
+        line=line,
         text=" ".join(event.text.split())[:600],
         role=proof.role,
         host=event.host,
-        context=event.context(),
+        context=tuple((number - event.line + line, text) for number, text in event.context() if line or not event.line),
     )

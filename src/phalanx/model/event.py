@@ -48,8 +48,21 @@ class Frame:
             return path.removesuffix(".py") not in sys.stdlib_module_names
         if path.split("/", 1)[0] in _PACKAGES:
             return False
-        library = ("site-packages/", "dist-packages/", "/lib/python3", "/lib/python2", "/envs/", "/conda/lib/")
+        library = (
+            "site-packages/",
+            "dist-packages/",
+            "/lib/python3",
+            "/lib/python2",
+            "/envs/",
+            "/conda/lib/",
+            "/torchinductor_",
+        )
         return not any(mark in path for mark in library)
+
+
+def same_line(line: int) -> int:
+    """For events whose lines were all counted."""
+    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,8 @@ class Event:
     data: Mapping[str, Any] = field(default_factory=dict)
     # The lines around it, made when somebody wants to show them: most events are never shown.
     context: Callable[[], tuple[tuple[int, str], ...]] = tuple
+    # Of a large file, lines are only counted for what is shown: `line` is then good to compare, and this makes it real.
+    true_line: Callable[[int], int] = same_line
 
     @property
     def user_frame(self) -> Frame | None:

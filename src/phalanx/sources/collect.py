@@ -15,6 +15,7 @@ from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
+from phalanx.sources.numbering import Gaps
 from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
@@ -112,7 +113,8 @@ class Collector:
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
-                    reader.read(plain_stream(raw), progress)
+                    stream = plain_stream(raw)
+                    reader.read(stream, progress, is_plain=stream is raw)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
@@ -147,6 +149,7 @@ class _FileReader:
         self._survey = FileSurvey(one.name, rank)
         self._dialect = Dialect(file_rank=rank)
         self._tail, self._tail_stop = b"", 1  # the end of what was read, and the number of the line that comes then
+        self._gaps: Gaps | None = None
         self._is_log = False
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
@@ -170,9 +173,11 @@ class _FileReader:
         self._found.events.extend([*self._first, *self._last])
         self._found.files.append(self._survey)
 
-    def read(self, stream: BinaryIO, progress: Callable[[int], None] | None) -> None:
-        """Read the whole stream."""
-        for piece in pieces(stream):
+    def read(self, stream: BinaryIO, progress: Callable[[int], None] | None, is_plain: bool = False) -> None:
+        """Read the whole stream; `is_plain` if it holds the bytes of the file as they are."""
+        if is_plain and self._input.path is not None:
+            self._gaps = Gaps(self._input.path, self._sample)
+        for piece in pieces(stream, gaps=self._gaps):
             if piece.is_first and not self._begin(piece):
                 return
             self._scan(piece)
@@ -194,7 +199,9 @@ class _FileReader:
             tail = self._tail + tail
         if len(tail) > wanted:
             tail = tail[tail.find(b"\n", len(tail) - wanted) + 1 :]
-        self._tail, self._tail_stop = tail, piece.line_at(read)
+        self._tail = tail
+        if piece.is_last:
+            self._tail_stop = piece.line_at(read)
 
     def _begin(self, piece: Piece) -> bool:
         """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
@@ -293,8 +300,12 @@ class _FileReader:
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
-            raw = window.raw_before(_LOOKED_BACK)
-            is_worth = may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word
+            is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
             shown = is_worth and any(position_of(line) is not None for line in window.preceding(_LOOKED_BACK))
             self._looked_before = (window, shown)
         return self._looked_before[1]
+
+
+def _is_worth(raw: str) -> bool:
+    """Whether progress may show in these lines, which is worth reading them."""
+    return may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word

@@ -21,21 +21,21 @@ Occurrence = tuple[int, int]  # the offset at which a needle ends, and its id
 
 
 def compiled(
-    expressions: Sequence[bytes], ids: Sequence[int], flags: Sequence[int], is_kept: bool = False
+    expressions: Sequence[bytes], ids: Sequence[int], flags: Sequence[int], kept_as: str = ""
 ) -> hyperscan.Database:
-    """A database of these expressions; with `is_kept` from the cache, or for it. Raises hyperscan.error if one is refused."""
+    """A database of these expressions; with `kept_as`, a kind, from the cache, or for it. Raises hyperscan.error if one is refused."""
     key = ""
-    if is_kept:
+    if kept_as:
         settings = (f"{number} {flag}" for number, flag in zip(ids, flags, strict=True))
         key = cache.key_of([*_engine(), *settings, *expressions])
-        kept = cache.load("needles", key)
+        kept = cache.load(kept_as, key)
         if kept is not None:
             with suppress(hyperscan.error):  # made by another build or for another processor
                 return _loaded(kept)
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(expressions=list(expressions), ids=list(ids), flags=list(flags), elements=len(expressions))
-    if is_kept:
-        cache.save("needles", key, hyperscan.dumpb(database))
+    if kept_as:
+        cache.save(kept_as, key, hyperscan.dumpb(database))
     return database
 
 

@@ -1,7 +1,7 @@
 """Sees at a glance which lines of a large log may hold a needle: by short strings that are rare in that very log.
 
 Looking for thousands of literals costs more than reading them. Each literal is therefore stood for by a key, a part of
-it of eight bytes that a sample of the log does not hold. Keys are few, because literals share them, and seldom found;
+it of six bytes that a sample of the log does not hold. Keys are short, so literals share them, and seldom found;
 only the lines that hold one are searched for the literals themselves. No literal is without a key, so nothing is lost.
 Where keys stand in many lines after all, the log has changed, and they are chosen anew.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log
 
 import hyperscan
 
@@ -18,29 +20,39 @@ from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.scanner import Needle, NeedleSet, compile_needles
 from phalanx.sources.text import LONGEST_LINE
 
-KEY = 8
+KEY = 6
 _LEARN_AFTER = 8 << 20  # bytes; in a smaller log the literals are found sooner than keys are chosen
 _SAMPLE, _SAMPLED_AT_ONCE = 96 << 10, 1536
 _GOLDEN = 0.618034  # steps of it never fall on the same place
 _DENSE = 16  # if lines with keys make up more than one such part of a piece, the keys spare nothing
 _LEAST_TELLING = 256 << 10  # bytes; a smaller piece says nothing of what the log is like
 _MOST_LEARNT = 6
+_RAREST = 10_000  # a pair of bytes seen less often than once in so many is as good as unseen
 # A needle of three bytes that no log holds. Hyperscan strides over the bytes where all needles are longer, and then has to
 # look twice so often that it is slower by half.
 _SHORT = b"\x01\x02\x03"
 
 
 def choose_keys(literals: Iterable[bytes], sample: bytes) -> set[bytes]:
-    """Strings of which every literal holds at least one, and the sample none, where that can be."""
+    """Strings of which every literal holds at least one, and the sample none, where that can be.
+
+    The engine looks closer wherever a few bytes are like those of some key: the rarer the pairs of bytes in the keys, the
+    less often. That matters more than few keys do.
+    """
     parts = {literal: _parts(literal) for literal in literals}
     seen = {sample[start : start + KEY] for start in range(len(sample) - KEY + 1)}
-    shared = Counter(part for of_literal in parts.values() for part in of_literal)
+    pairs = Counter(pairwise(sample))
+    weight = {pair: log(1 + count / max(len(sample), 1) * _RAREST) for pair, count in pairs.items()}
     chosen: set[bytes] = set()
     for literal in sorted(parts, key=lambda one: (len(one), one)):  # the short ones have the least choice
         if chosen.isdisjoint(parts[literal]):
             rare = [part for part in parts[literal] if part not in seen]
-            chosen.add(max(rare, key=lambda part: (shared[part], part), default=literal))
+            chosen.add(min(rare, key=lambda part: (_commonness(part, weight), part), default=literal))
     return chosen
+
+
+def _commonness(part: bytes, weight: Mapping[tuple[int, int], float]) -> float:
+    return sum(weight.get(pair, 0.0) for pair in pairwise(part))
 
 
 def _parts(literal: bytes) -> set[bytes]:
@@ -110,6 +122,7 @@ class GatedNeedles:
             self._place = (self._place + _GOLDEN) % 1
             start = int(self._place * max(len(data) - _SAMPLED_AT_ONCE, 0))
             self._sample += data[start : start + _SAMPLED_AT_ONCE]
+        self._sample += data[:_SAMPLED_AT_ONCE]  # of most pieces the head of a file
         self._unlearnt += len(data)
         if self._unlearnt >= _LEARN_AFTER:
             self._learn(bytes(self._sample[-_SAMPLE:]))

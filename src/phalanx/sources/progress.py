@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-_EPOCH = re.compile(r"\bepochs?\b\W{0,3}(\d+)", re.I)
-_STEP = re.compile(r"\b(?:global_?step|steps?|iter(?:ation)?s?|it|batch(?:_idx)?)\b\W{0,3}(\d+)", re.I)
-_LOSS = re.compile(r"loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b", re.I)
+# These three are looked for in lower case: expressions that ignore case are slow.
+_EPOCH = re.compile(r"\bepochs?\b\W{0,3}(\d+)")
+_STEP = re.compile(r"\b(?:global_?step|steps?|iter(?:ation)?s?|it|batch(?:_idx)?)\b\W{0,3}(\d+)")
+_LOSS = re.compile(r"loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b")
 _BAR = re.compile(r"\b(\d+)/(?:\d+|Unknown)\s*(?:\[[=>.\s]*\]|━)")  # Keras' bar; tqdm's may be a download
 _FINISHED = re.compile(
     r"^\W*(?:[\w.,:-]+\W+){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
@@ -30,7 +31,7 @@ def position_of(line: str) -> Position | None:
     """(epoch, step) that a line reports, -1 where it does not say; None if it shows no training."""
     if len(line) > 600:
         return None
-    # Expressions that ignore case are slow: plain words are asked first, here and below.
+    # Plain words are asked first, here and below: most lines hold none of them.
     if not may_show_progress(line):
         return None
     low = line.lower()
@@ -38,10 +39,10 @@ def position_of(line: str) -> Position | None:
         return None
     if low.lstrip().startswith("#") or ((("=" in low and "(" in low) or "def " in low) and _CODE.search(line)):
         return None
-    epoch = _EPOCH.search(line) if "epoch" in low else None
-    step = _STEP.search(line)
-    loss = "loss" in low and _LOSS.search(line) is not None
-    bar = _BAR.search(line) if "/" in line else None
+    epoch = _EPOCH.search(low) if "epoch" in low else None
+    step = _STEP.search(low)
+    loss = "loss" in low and _LOSS.search(low) is not None
+    bar = _BAR.search(line) if "/" in line and ("[" in line or "━" in line) else None
     if not (bar or loss or epoch or step):
         return None
     if not bar and not loss and not re.match(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", line, re.I):

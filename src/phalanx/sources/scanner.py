@@ -15,6 +15,7 @@ from typing import BinaryIO, Protocol
 import hyperscan
 
 from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
+from phalanx.sources.numbering import Gaps, Numbers
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
@@ -35,21 +36,13 @@ class Piece:
 
     data: Data
     limit: int
-    first_line: int
+    numbers: Numbers
     is_last: bool
     is_first: bool = False
-    _marks: list[tuple[int, int]] = field(default_factory=list)  # (offset, line number) pairs already counted
 
     def line_at(self, offset: int) -> int:
-        """The number of the line that begins at or holds this offset, counted from the nearest place already known."""
-        marks = self._marks or [(0, self.first_line)]
-        place, number = min(marks, key=lambda mark: abs(mark[0] - offset))
-        if place <= offset:
-            number += self.data.count(b"\n", place, offset)
-        else:
-            number -= self.data.count(b"\n", offset, place)
-        self._marks = [*marks[-3:], (offset, number)]
-        return number
+        """The number of the line that begins at or holds this offset; of a file with gaps, a provisional one."""
+        return self.numbers.at(offset)
 
     @property
     def ends(self) -> list[tuple[int, int]]:
@@ -123,7 +116,7 @@ def _compile(needles: Sequence[tuple[int, Needle]]) -> hyperscan.Database | None
         [_expression(needle) for _, needle in needles],
         [number for number, _ in needles],
         [_flags(needle) for _, needle in needles],
-        is_kept=True,
+        kept_as="needles",
     )
 
 
@@ -131,7 +124,8 @@ def compile_needles(needles: Sequence[Needle], ids: Sequence[int]) -> hyperscan.
     """A database of these needles, None for none."""
     if not needles:
         return None
-    return compiled([_expression(needle) for needle in needles], list(ids), [_flags(needle) for needle in needles])
+    expressions, flags = [_expression(needle) for needle in needles], [_flags(needle) for needle in needles]
+    return compiled(expressions, list(ids), flags, kept_as="common")  # the same logs are often read again
 
 
 _ANCHORS = re.compile(r"(?<![\\\[])(?:\^|\$)")
@@ -167,20 +161,21 @@ def refused_expressions(expressions: Sequence[str]) -> set[str]:
     return set()
 
 
-def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
+def pieces(stream: BinaryIO, size: int = PIECE, gaps: Gaps | None = None) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
 
-    All but the last are one and the same buffer, filled anew.
+    All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted.
     """
     buffer = bytearray(size + EDGE)
-    carried, first_line, is_first = 0, 1, True
+    carried, first_line, offset, is_first = 0, 1, 0, True
     while True:
         if len(buffer) - carried < size // 2:  # a long line is carried along
             buffer = buffer[:carried] + bytearray(size)
         filled, damage = _fill(stream, buffer, carried)
         if filled < len(buffer):
             if filled:
-                yield Piece(bytes(memoryview(buffer)[:filled]), filled, first_line, True, is_first)
+                data = bytes(memoryview(buffer)[:filled])
+                yield Piece(data, filled, Numbers(data, first_line, offset, gaps), True, is_first)
             if damage is not None:
                 raise damage
             return
@@ -188,9 +183,10 @@ def pieces(stream: BinaryIO, size: int = PIECE) -> Iterator[Piece]:
         cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
-        piece = Piece(buffer, cut, first_line, False, is_first)
+        piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps), False, is_first)
         yield piece
         first_line = piece.line_at(cut)
+        offset += cut
         is_first = False
         carried = filled - cut
         buffer[:carried] = buffer[cut:]

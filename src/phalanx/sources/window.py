@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from phalanx.model import Event, EventKind, Frame
+from phalanx.model.event import same_line
 from phalanx.sources.dialects import Dialect, Speaker
 from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
 from phalanx.sources.secrets import redact
@@ -14,6 +15,7 @@ from phalanx.sources.text import LONGEST_LINE, clean
 from phalanx.sources.times import time_of
 
 _LINES_BEFORE, _LINES_AFTER = 6, 3
+_NEAREST = 1024
 
 
 @dataclass(slots=True)
@@ -73,6 +75,11 @@ class Window:
             yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
+    @property
+    def nearest_before(self) -> str:
+        """The bytes just before, however many lines they are."""
+        return self.piece.data[max(0, self.hit.start - _NEAREST) : self.hit.start].decode("latin-1")
+
     def raw_before(self, most: int) -> str:
         """As many lines just before, byte by byte as they are, to see quickly whether it is worth reading them."""
         data, start = self.piece.data, self.hit.start
@@ -122,6 +129,7 @@ class Window:
             frames=frames,
             data=data or {},
             context=self.context(self.number if line is None else line),
+            true_line=gaps.true_line if (gaps := self.piece.numbers.gaps) is not None else same_line,
         )
 
 

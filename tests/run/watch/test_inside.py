@@ -115,6 +115,7 @@ import torch, torch.distributed as dist
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 for _ in range(37):
     dist.all_reduce(torch.ones(2))
+    time.sleep(0.01)  # Gloo's threads note the ends of calls; without a pause a late one may note an older call last
 end = time.monotonic() + 30
 while time.monotonic() < end:
     with open("heartbeat", "rb") as file:

@@ -17,6 +17,7 @@ from phalanx.run.observer import Setup
 from phalanx.run.watch import Watch
 from phalanx.run.watch import snapshot as snapshots
 from phalanx.run.watch.stacks import GRANT, ProcessStacks
+from phalanx.run.watch.stall import StallDetector
 
 
 @pytest.fixture
@@ -121,19 +122,23 @@ def test_ranks_that_are_gone_and_folders_that_are_gone(tmp_path: Path) -> None:
 
 
 def test_work_of_grandchildren_counts_as_the_ranks(tmp_path: Path) -> None:
-    """As a compiler that a helper process started."""
+    """As of a compiler, which a helper process started, which a thread started: no main thread knows it."""
     worker = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
     helper = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {worker!r}])"
-    rank = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {helper!r}])"
+    start = f"subprocess.run([sys.executable, '-c', {helper!r}])"
+    rank = f"import subprocess, sys, threading\nthreading.Thread(target=lambda: {start}).start()"
     process = subprocess.Popen([sys.executable, "-c", rank], start_new_session=True)
     try:
         watch = watch_on(tmp_path, [process])
+        watch._detector = StallDetector(floor=1.0, start=2.0)
         end = time.monotonic() + 60
-        while time.monotonic() < end and (0 not in watch._looks or watch._looks[0].signs.cpu < 0.5):
+        while time.monotonic() < end and (0 not in watch._looks or watch._looks[0].wanted < 0.5):
             watch.tick()
             time.sleep(0.2)
-        assert len(watch._looks[0].children) == 2
-        assert watch._looks[0].process.cpu < watch._looks[0].cpu
+        look = watch._looks[0]
+        assert len(look.children) == 2
+        assert look.signs.demand > look.demand + 0.4
+        assert watch._detector.work_of(0)
         watch.close()
     finally:
         os.killpg(process.pid, signal.SIGKILL)

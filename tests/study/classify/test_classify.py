@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from phalanx.cli import app
+from phalanx.cli.study.classify import diagnose_text
+from phalanx.study.classify.apply import classify, score_engine
 from phalanx.study.classify.labelled import Labelled, read_labelled
 from phalanx.study.classify.model import Model, load_model
 from phalanx.study.classify.train import Evaluation, macro_f1, miscalibration, train
@@ -224,3 +226,22 @@ def test_the_diagnosis_speaks_first_and_the_model_where_it_is_silent(tmp_path: P
     done = runner.invoke(app, ["study", "classify", str(tmp_path / "none.csv")])
     assert done.exit_code == 2
     assert "Traceback" not in done.output
+
+
+def test_the_diagnosis_is_measured_on_labelled_texts_and_its_words_get_a_probability() -> None:
+    log = "My job died:\n```\n[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n```"
+    fault = {"type": "fault", "symptom": "fail.out-of-memory", "fix": "other", "distributed": "yes"}
+    texts = [
+        Labelled(log, fault),
+        Labelled(log, fault | {"symptom": "perf.hang"}),
+        Labelled("nothing is known of this", fault),
+        Labelled("Is it better to use one process for each device?", {"type": "how-to question"}),
+    ]
+    score = score_engine(texts, diagnose_text)
+    assert (score.faults, score.spoke, score.right) == (3, 2, 1)
+    assert (score.questions, score.spoke_on_questions) == (1, 0)
+    (word,) = score.by_certainty
+    assert score.calibration == {word: 0.5}
+    measured = Model({}, numpy.array([]), {}, {"diagnosis": score.calibration})
+    assert classify(log, diagnose_text, measured).probability == 0.5
+    assert classify("nothing is known of this", diagnose_text, None).by == "nothing"

@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import polars
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from phalanx.cli import app
 from phalanx.study.collect.post import Post
 from phalanx.study.collect.presets import Preset
 from phalanx.study.collect.store import Store
@@ -257,3 +260,23 @@ def test_what_is_no_dump_is_a_clear_error(tmp_path: Path) -> None:
         posts_of(path, tmp_path / "d", Preset("x", ("a/b",)))
     with pytest.raises(StudyError, match="no engine 'moon'"):
         pick_engine("moon")
+
+
+def test_the_command_reads_a_dump_into_a_collection(generated: Path, tmp_path: Path) -> None:
+    command = [
+        "study",
+        "collect",
+        "stackoverflow",
+        "--dump",
+        str(generated),
+        "--into",
+        str(tmp_path / "c"),
+        "--processes",
+        "1",
+    ]
+    first, second = (CliRunner().invoke(app, command) for _ in range(2))
+    assert first.exit_code == second.exit_code == 0, first.output
+    kept = len(polars.read_parquet(tmp_path / "c/posts/*.parquet"))
+    assert kept >= len(by_a_parser(generated)) > 0
+    assert f"{kept} new" in first.output
+    assert "0 new" in second.output, "a dump that was read is not read again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,8 @@ class RankLook:
     lines: int
     signs: Signs
     children: Mapping[int, ProcessSample] = field(default_factory=dict)
+    wants: Mapping[int, float] = field(default_factory=dict)  # each child's demand
+    wanted: float = 0.0  # demand of all children, also of those that have ended
 
     def as_sample(self) -> dict[str, Any]:
         """What goes into samples.jsonl."""
@@ -58,14 +60,19 @@ class RankLook:
 
 
 def look_at(
-    pid: int, file: HeartbeatFile | None, hearing: Hearing, before: RankLook | None, now: float
+    pid: int,
+    file: HeartbeatFile | None,
+    hearing: Hearing,
+    before: RankLook | None,
+    now: float,
+    family: Sequence[int] | None = None,
 ) -> RankLook | None:
-    """The rank as it is now; None if its process is gone or has ended."""
+    """The rank as it is now; None if its process is gone or has ended. `family` is all its children, if known."""
     process = sample_process(pid)
     if process is None or process.state in "ZX":
         return None
     children = {}
-    for child in family_of(pid):
+    for child in family_of(pid) if family is None else family:
         sample = sample_process(child)
         if sample is not None and sample.state not in "ZX":
             children[child] = sample
@@ -73,10 +80,14 @@ def look_at(
     if before is not None:
         cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
         reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
-        for child, sample in children.items():
-            old = before.children.get(child)
-            cpu += max(sample.cpu - (old.cpu if old is not None else 0.0), 0.0)
-            reaped += max(sample.reaped - (old.reaped if old is not None else 0.0), 0.0)
+        for child, sample in children.items():  # what a child did before it was first seen is not news
+            old = before.children.get(child, sample)
+            cpu += max(sample.cpu - old.cpu, 0.0)
+            reaped += max(sample.reaped - old.reaped, 0.0)
+    wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
+    wanted = 0.0
+    if before is not None:
+        wanted = before.wanted + sum(max(want - before.wants.get(child, want), 0.0) for child, want in wants.items())
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
@@ -86,7 +97,7 @@ def look_at(
         progress=progress + hearing.news,
         calls=progress + hearing.advances,
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
-        demand=demand,
+        demand=demand + wanted,  # a compiler that gets no processor is at work, too
         io=io.read + io.written + io.characters if io is not None else 0,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
@@ -94,6 +105,5 @@ def look_at(
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
-    return RankLook(
-        now, process, beat, io, demand, delay, cpu, reaped, memory, peak, progress, hearing.lines, signs, children
-    )
+    counted = (demand, delay, cpu, reaped, memory, peak, progress, hearing.lines)
+    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted)

@@ -108,7 +108,7 @@ def quick_children(pid: int) -> list[int] | None:
 
 
 def family_of(pid: int, most: int = 64) -> list[int]:
-    """Children and their children: a compiler is the grandchild of the rank that waits for it."""
+    """Children and their children, as far as main threads started them; `children_of` sees all, and costs more."""
     found: list[int] = []
     wanted = [pid]
     while wanted and len(found) < most:

@@ -14,6 +14,7 @@ from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
 from phalanx.run.watch.look import RankLook, look_at
+from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
@@ -22,6 +23,7 @@ from phalanx.run.watch.suspicion import Inquiry
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_BUSY_LOOKS_S = 30.0
 _NATIVE_AFTER_S = 6.0
+_FAMILIES_EVERY_S = 1.5
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
 
@@ -44,6 +46,8 @@ class Watch:
         self._ticks = 0
         self._broken = False
         self._told_stall = False
+        self._families: dict[int, list[int]] = {}
+        self._families_noted = 0.0
         self._next_busy_look = 0.0
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
@@ -92,11 +96,12 @@ class Watch:
     def _tick(self, now: float) -> list[Observation]:
         self._ticks += 1
         rounds = min(-(-self._setup.size // _LOOKS_A_TICK), _MOST_ROUNDS)
+        self._note_families(now)
         for rank, pid in self._pids.items():
             if rank % rounds == self._ticks % rounds:
                 hearing = self._hearing[rank]
                 hearing.digest(now)
-                look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now)
+                look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now, self._families.get(pid))
                 if look is not None:
                     self._looks[rank] = look
         self._deaths.sample(self._looks.values())
@@ -112,6 +117,13 @@ class Watch:
             self._sampled = now
             self._write_samples()
         return found
+
+    def _note_families(self, now: float) -> None:
+        """When nothing moves, all children are wanted, also those that other threads started: PyTorch's compilers are."""
+        if self._detector.quiet(now) < self._detector.patience / 2:
+            self._families = {}
+        elif now - self._families_noted >= _FAMILIES_EVERY_S:
+            self._families, self._families_noted = children_of(self._pids.values()), now
 
     def snapshot(self, why: str) -> int:
         """Taken now, while the caller waits."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from phalanx.study.collect.presets import Preset
 from phalanx.study.collect.store import Store
 from phalanx.study.dump.archive import packing_of, read_blocks
-from phalanx.study.dump.rows import ROW, Finder, Found, whole_rows
+from phalanx.study.dump.rows import LONGEST_ROW, ROW, Finder, Found, whole_rows
 from phalanx.study.errors import StudyError
 
 RANGE = 64 << 20
@@ -77,9 +77,27 @@ def find_in_range(one: Range) -> Found:
     finder, found = Finder(one.preset), Found()
     with Path(one.path).open("rb", buffering=0) as file:
         start, end = _next_row(file.fileno(), one.start), _next_row(file.fileno(), one.end)
-        for piece in whole_rows(_blocks(file.fileno(), start, end)):
-            finder.find(piece, found)
+        _find_between(file.fileno(), start, end, finder, found)
     return found
+
+
+def _find_between(file: int, place: int, end: int, finder: Finder, found: Found) -> None:
+    """Look through whole rows in a buffer that is used again and again: copying would cost more than looking."""
+    buffer = bytearray(_PIECE)
+    while place < end:
+        room = min(len(buffer), end - place)
+        length = os.preadv(file, [memoryview(buffer)[:room]], place)
+        if not length:
+            return
+        cut = length if place + length >= end else buffer.rfind(ROW, 0, length)
+        if cut <= 0 and len(buffer) < LONGEST_ROW:
+            buffer = bytearray(len(buffer) * 2)  # a row longer than the buffer
+            continue
+        if cut <= 0:
+            found.problems.append((f"{length} bytes without the beginning of a row", ""))
+            cut = length
+        finder.find(buffer, found, cut)
+        place += cut
 
 
 def _next_row(file: int, place: int) -> int:
@@ -93,12 +111,6 @@ def _next_row(file: int, place: int) -> int:
         # The next look begins where a beginning may have been cut.
         place += len(block) - len(ROW) + 1
     return place
-
-
-def _blocks(file: int, start: int, end: int) -> Iterator[bytes]:
-    while start < end and (block := os.pread(file, min(_PIECE, end - start), start)):
-        start += len(block)
-        yield block
 
 
 def _stream(store: Store, preset: Preset, path: Path) -> Iterator[tuple[str, dict[str, object], Found]]:

@@ -42,28 +42,30 @@ class Finder:
         self._wanted = frozenset(tag.lower() for tag in preset.tags)
         self._database = _compile_tags(preset.tags) if preset.tags else None
 
-    def find(self, piece: bytes, found: Found) -> None:
-        """Add what a piece of whole rows holds."""
-        found.rows += piece.count(ROW)
-        for row in self._candidates(piece):
+    def find(self, piece: bytes | bytearray, found: Found, end: int | None = None) -> None:
+        """Add what a piece of whole rows holds; what lies behind `end` is not looked at."""
+        end = len(piece) if end is None else end
+        found.rows += _count_rows(piece, end)
+        for row in self._candidates(piece, end):
             found.candidates += 1
             post = self._parse(row, found)
             if post is not None:
                 found.posts.append(post)
 
-    def _candidates(self, piece: bytes) -> Iterator[bytes]:
+    def _candidates(self, piece: bytes | bytearray, end: int) -> Iterator[bytes]:
         if self._database is None:
-            places: Iterable[int] = (match.start() for match in re.finditer(re.escape(ROW), piece))
+            view = memoryview(piece)[:end]
+            places: Iterable[int] = (match.start() for match in re.finditer(re.escape(ROW), view))
         else:
             places = _scan(self._database, piece)
         done = -1
         for place in places:
-            if place < done:
-                continue  # one more tag of the row before
-            start = piece.rfind(ROW, 0, place + len(ROW))
-            end = piece.find(ROW, start + len(ROW))
-            done = len(piece) if end < 0 else end
-            row = piece[start:done]
+            if place < done or place > end:
+                continue  # one more tag of the row before, or left over from an earlier piece
+            start = piece.rfind(ROW, 0, min(place + len(ROW), end))
+            following = piece.find(ROW, start + len(ROW), end)
+            done = end if following < 0 else following
+            row = bytes(piece[start:done])
             if start >= 0 and _QUESTION in row:
                 yield row
 
@@ -121,6 +123,15 @@ class Finder:
         )
 
 
+def _count_rows(piece: bytes | bytearray, end: int) -> int:
+    """How many rows begin before `end`: every `<` but those of the document around them. One byte is counted faster than five."""
+    first = piece.find(ROW, 0, end)
+    if first < 0:
+        return 0
+    around = piece.count(b"</", max(end - 64, first), end)
+    return piece.count(b"<", first, end) - around
+
+
 def whole_rows(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut a stream into pieces that begin with a row and end before one."""
     rest = b""
@@ -155,7 +166,7 @@ def _compile_tags(tags: tuple[str, ...]) -> Any:
     return database
 
 
-def _scan(database: Any, piece: bytes) -> list[int]:
+def _scan(database: Any, piece: bytes | bytearray) -> list[int]:
     places: list[int] = []
     database.scan(piece, match_event_handler=lambda _id, _start, end, _flags, _context: places.append(end))
     return places

@@ -10,12 +10,12 @@
   {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "ts": 3942347077672.207, "dur": 4064.134, "args": {}}]}
 
 NCCL's calls tell their group (`record_param_comms`). Gloo's do not: where a job has several groups, calls of one rank are then
-not compared with those of another. The Gloo form was made on this project's machines, the NCCL form is from PyTorch's source.
+not compared with those of another. The Gloo form was made on this project's machines, the NCCL form, not run on its
+hardware, has the names of PyTorch's source.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
@@ -96,11 +96,20 @@ def _groups(info: dict[str, Any]) -> list[Group]:
     found = []
     for one in info.get("pg_config") or []:
         if isinstance(one, dict):
-            ranks = one.get("ranks")
-            ranks = ast.literal_eval(ranks) if isinstance(ranks, str) and ranks.startswith("[") else ranks
-            members = tuple(int(rank) for rank in ranks) if isinstance(ranks, list) else None
+            members = _members(one.get("ranks"))
             found.append(Group(str(one.get("pg_name", "")), str(one.get("pg_desc", "")), members))
     return found
+
+
+def _members(ranks: object) -> tuple[int, ...] | None:
+    """A list, or one as text; None where it is cut short (`[0, 1, ..., 63]`, for groups of more than 30)."""
+    if isinstance(ranks, str):
+        try:
+            ranks = json.loads(ranks)
+        except (ValueError, RecursionError):
+            return None
+    is_list = isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks)
+    return tuple(ranks) if is_list else None  # type: ignore[arg-type]
 
 
 def _collective(event: dict[str, Any]) -> str:
@@ -130,10 +139,9 @@ def _of_nccl(named: list[dict[str, Any]], events: list[dict[str, Any]], groups: 
         facts = event["args"]
         pg = str(facts.get("Process Group Name", ""))
         if pg not in places:
-            ranks = facts.get("Process Group Ranks")
-            ranks = ast.literal_eval(ranks) if isinstance(ranks, str) and ranks.startswith("[") and "..." not in ranks else ranks  # fmt: skip
             places[pg] = len(groups)
-            groups.append(Group(pg, str(facts.get("Process Group Description", "")), tuple(ranks) if isinstance(ranks, list) else None))  # fmt: skip
+            description = str(facts.get("Process Group Description", ""))
+            groups.append(Group(pg, description, _members(facts.get("Process Group Ranks"))))
         op = _OPS.get(_collective(event), _collective(event))
         p2p = op in _P2P
         counts[places[pg], p2p] += 1
