@@ -38,12 +38,16 @@ class Run:
     finished: bool
 
 
-def measure(command: list[str], limit: float) -> Run:
-    """Run a command to its end or to the time limit."""
+def measure(command: list[str], limit: float, logs: bool = False) -> Run:
+    """Run a command to its end or to the time limit. `logs`: what it has to say is in its log, on standard error."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if logs else subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     peak = [0]
     watcher = threading.Thread(target=_watch, args=(process.pid, peak), daemon=True)
@@ -109,7 +113,7 @@ def compare(ranks: int, given: argparse.Namespace) -> None:
     for _ in range(given.rounds):
         own.append(measure([*PHALANX, str(folder)], given.limit))
         if ranks <= given.peer_up_to:
-            peer.append(measure([*PEER, str(folder), "--prefix", "nccl_trace_rank_"], given.limit))
+            peer.append(measure([*PEER, str(folder), "--prefix", "nccl_trace_rank_"], given.limit, logs=True))
     if not given.keep:
         shutil.rmtree(folder)
     ours, theirs = (
