@@ -14,13 +14,13 @@ from pathlib import Path
 from phalanx.zoo.fault import Fault, FaultError
 
 FOLDER = Path(".zoo") / "environments"
-# Horovod 0.28.1 is written for C++14, torch and TensorFlow now need C++17; with TensorFlow 2.21 its XLA file is left out
-_CPP17 = 'sh;-c;exec "$0" "$@" -std=c++17'
-# no semicolon in the script itself: CMake would split there
-_CPP17_NO_XLA = (
-    'sh;-c;expr "$*" : ".*xla_mpi_ops.cc" >/dev/null '
-    '&& exec "$0" "$@" -std=c++17 -UTENSORFLOW_VERSION -DTENSORFLOW_VERSION=0 || exec "$0" "$@" -std=c++17'
-)
+# Horovod 0.28.1 is written for C++14, torch and TensorFlow now need C++17; with TensorFlow 2.21 its XLA file is left out.
+# A compiler of ours adds what is needed, since Horovod's CMake files overrule flags, and launchers where ccache is installed.
+_CPP17 = """exec c++ "$@" -std=c++17
+"""
+_CPP17_NO_XLA = """case "$*" in *xla_mpi_ops.cc*) exec c++ "$@" -std=c++17 -UTENSORFLOW_VERSION -DTENSORFLOW_VERSION=0;; esac
+exec c++ "$@" -std=c++17
+"""
 _HOROVOD = {"HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MXNET": "1", "MAKEFLAGS": "-j2"}
 _TORCH = ("torch==2.13.0", "numpy")
 _BUILD = ("setuptools<81", "wheel")
@@ -29,12 +29,14 @@ _HOROVOD_NEEDS = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
-    """One environment. `builds` is the package that pip compiles from source, with `flags` set."""
+    """One environment. `builds` is the package that pip compiles from source, with `flags` set, by the shell script
+    `compiler`."""
 
     name: str
     packages: tuple[str, ...]
     builds: str | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
+    compiler: str = ""
 
     @property
     def provides(self) -> frozenset[str]:
@@ -58,8 +60,8 @@ ENVIRONMENTS = (
             "HOROVOD_WITH_PYTORCH": "1",
             "HOROVOD_WITHOUT_MPI": "1",
             "HOROVOD_WITHOUT_TENSORFLOW": "1",
-            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17,
         },
+        compiler=_CPP17,
     ),
     Environment(
         "horovod-mpi",
@@ -70,8 +72,8 @@ ENVIRONMENTS = (
             "HOROVOD_WITH_PYTORCH": "1",
             "HOROVOD_WITH_MPI": "1",
             "HOROVOD_WITHOUT_TENSORFLOW": "1",
-            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17,
         },
+        compiler=_CPP17,
     ),
     Environment(
         "horovod-tensorflow",
@@ -82,8 +84,8 @@ ENVIRONMENTS = (
             "HOROVOD_WITH_TENSORFLOW": "1",
             "HOROVOD_WITHOUT_MPI": "1",
             "HOROVOD_WITHOUT_PYTORCH": "1",
-            "CMAKE_CXX_COMPILER_LAUNCHER": _CPP17_NO_XLA,
         },
+        compiler=_CPP17_NO_XLA,
     ),
 )
 _BY_NAME = {one.name: one for one in ENVIRONMENTS}
@@ -125,7 +127,11 @@ def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> 
         wheels = folder / "wheels" / environment.name
         if not list(wheels.glob("*.whl")):
             say(f"compiling {environment.builds} for {environment.name}: about 7 minutes of processor time")
-            flags = {**environment.flags, "PATH": f"{target / 'bin'}:{os.environ.get('PATH', '')}"}
+            compiler = target / "bin" / "c++17"
+            compiler.write_text(f"#!/bin/sh\n{environment.compiler}", encoding="utf-8")
+            compiler.chmod(0o755)
+            path = f"{target / 'bin'}:{os.environ.get('PATH', '')}"
+            flags = {**environment.flags, "CXX": str(compiler), "PATH": path}
             _call(
                 [
                     *pip,
