@@ -40,7 +40,7 @@ def test_short_text() -> None:
     assert short_text(verdict()).splitlines() == [
         "✗ A rank did not come  [HNG005, perf.hang, likely]",
         "  Rank 2 is elsewhere.",
-        "  who  rank 2; ranks 0-1, 3 suffered from it",
+        "  who  rank 2; ranks 0, 1, 3 suffered from it",
         "  fix  Let it come (train.py:8): Do so.",
     ]
     assert "no rank stands out: ranks 0-1 alike" in short_text(verdict(culprit_ranks=[], affected_ranks=[0, 1]))
