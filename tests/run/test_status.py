@@ -43,5 +43,5 @@ def test_short_text() -> None:
         "  who  rank 2; ranks 0, 1, 3 suffered from it",
         "  fix  Let it come (train.py:8): Do so.",
     ]
-    assert "no rank stands out: ranks 0-1 alike" in short_text(verdict(culprit_ranks=[], affected_ranks=[0, 1]))
+    assert "no rank stands out: ranks 0, 1 alike" in short_text(verdict(culprit_ranks=[], affected_ranks=[0, 1]))
     assert short_text({"verdict": None}) == ""
