@@ -89,7 +89,9 @@ class _Herald:
                 sys.meta_path.remove(self)
                 _switch_recorder_on()
                 self._watch.run_beside()
-            except Exception:  # an import of the user's must never fail for our sake: the job then runs unwatched from inside
+            except (
+                Exception
+            ):  # an import of the user's must never fail for our sake: the job then runs unwatched from inside
                 pass
 
 
