@@ -110,6 +110,20 @@ class Batch:
         self.files.append(FileFacts(name, rank, *facts, status, *spans))
         self.unchecked.extend(trace.notes)
 
+    def arrays(self) -> list[array[int]]:
+        """The calls as plain arrays of one length: kinds, then the numbers of each row."""
+        return [self.kinds, *(self.rows[name] for name in ROW_NUMBERS)]
+
+    def take_arrays(self, raw: bytes) -> None:
+        """Put back what `arrays` gave, from its bytes. Raises ValueError if these are not as many as they should be."""
+        arrays = self.arrays()
+        length, rest = divmod(len(raw), len(arrays) * self.kinds.itemsize)
+        if rest or length != sum(file.calls for file in self.files):
+            raise ValueError("the arrays do not fit the files")
+        step = length * self.kinds.itemsize
+        for number, one in enumerate(arrays):
+            one.frombytes(memoryview(raw)[number * step : (number + 1) * step])
+
     def frame(self) -> polars.DataFrame:
         """The calls as a table; what does not fit its type is null."""
         import polars as pl
