@@ -55,8 +55,10 @@ class Hands(Browser):
         return x, y
 
     def facts(self, place: str) -> dict[str, str]:
+        """Names and values, held below the picture or beside the pointer."""
         pairs = (
-            f"[...document.querySelectorAll('{place} dt')].map((one) => [one.textContent, one.nextSibling.textContent])"
+            f"[...document.querySelectorAll('{place} dt, {place} b')]"
+            ".map((one) => [one.textContent.trim(), one.nextSibling.textContent])"
         )
         value = self.call("Runtime.evaluate", expression=pairs, returnByValue=True)["result"]["value"]
         return {str(name): str(text) for name, text in value}
@@ -128,7 +130,7 @@ def test_a_click_holds_what_the_pointer_is_over(page: Hands, traces: Traces) -> 
     page.mouse("mouseMoved", *page.cell(13, slot))
     page.until("!tip.hidden")
     beside = page.facts("#tip")
-    assert (beside["rank"], beside.get("number")) == ("13 (suffered from it)", str(wait["seq"])), beside
+    assert (beside["rank"], beside["number"]) == ("13 (suffered from it)", str(wait["seq"]))
     page.click(*page.cell(13, slot))
     page.until("!byId('pinned').hidden")
     held = page.facts("#pinned")
