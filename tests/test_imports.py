@@ -22,7 +22,7 @@ ALLOWED = {
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
     "report": {"model", "knowledge"},
-    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
+    "cli": {"cache", "model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 

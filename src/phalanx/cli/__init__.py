@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from phalanx.cli.app import app as app
+    from phalanx.cli.verbs import app as app
 
 
 def __getattr__(name: str) -> object:
     """`app`, the verbs as one application: loaded when asked for, since a plain diagnosis does without."""
     if name == "app":
-        from phalanx.cli.app import app as made
+        from phalanx.cli.verbs import app as made
 
         return made
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -30,7 +30,7 @@ def main() -> None:
             request = plain_request(sys.argv[2:])
             if request is not None:
                 sys.exit(request.run())
-        from phalanx.cli.app import app as whole
+        from phalanx.cli.verbs import app as whole
 
         whole()
     except BrokenPipeError:
