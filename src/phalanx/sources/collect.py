@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import BinaryIO
 
 import hyperscan
@@ -41,41 +42,41 @@ _READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end o
 class Collector:
     """Compiled once for a set of patterns; reads any number of inputs."""
 
-    needles: NeedleSet
-    signs: SignSet
-
     def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
         self._patterns, self._signs = patterns, signs
+        self.patterns_at: dict[int, list[Pattern]] = {}
+        self.readers_at: dict[int, list[Reader]] = {}
 
-    def _compile(self) -> None:
-        """Prepare to search, once there is something to search: collective traces alone need none of it."""
-        if hasattr(self, "needles"):
-            return
-        self.signs = SignSet(self._signs)
+    @cached_property
+    def signs(self) -> SignSet:
+        """The signs, compiled."""
+        return SignSet(self._signs)
+
+    @cached_property
+    def needles(self) -> NeedleSet:
+        """What is searched for, compiled once there is something to search: collective traces alone need none of it."""
         try:
-            self._prepare(self._patterns, frozenset())
+            return self._prepare(self._patterns, frozenset())
         except hyperscan.error:  # seldom: an expression that the engine does not take
             common = [pattern.expression.pattern for pattern in self._patterns if pattern.is_common]
-            self._prepare(self._patterns, refused_expressions(common))
+            return self._prepare(self._patterns, refused_expressions(common))
 
-    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> None:
+    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> NeedleSet:
         numbers: dict[Needle, int] = {}
-        self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
-        self.readers_at: dict[int, list[Reader]] = defaultdict(list)
+        self.patterns_at, self.readers_at = defaultdict(list), defaultdict(list)
         for pattern in patterns:
             for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
         for reader in load_readers():
             for literal in reader.TRIGGERS:
                 self.readers_at[numbers.setdefault(Needle(literal), len(numbers))].append(reader)
-        self.needles = NeedleSet(list(numbers))
+        return NeedleSet(list(numbers))
 
     def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read."""
         found = Observations()
         if not inputs:
             return found
-        self._compile()
         needles = GatedNeedles(self.needles)
         ranks = ranks_of_files([one.name for one in inputs])
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
