@@ -124,10 +124,16 @@ def make_preset(name: str, table: object, place: str) -> Preset:
     keywords = table.get("keywords")
     return Preset(
         name=name,
+        repositories=lists["repositories"],
+        discussions=table.get("discussions", False),
         site=table.get("site", ""),
+        tags=lists["tags"],
         keywords=_compile(keywords, place) if keywords else None,
-        **lists,
-        **{key: table.get(key, False) for key in _SWITCHES},
+        settled=table.get("settled", False),
+        labels=lists["labels"],
+        without_labels=lists["without_labels"],
+        whole_tags=lists["whole_tags"],
+        prose=table.get("prose", False),
     )
 
 
