@@ -34,8 +34,8 @@ score: $(VENV)/.core
 # It goes on where it was stopped; `make zoo FRESH=1` begins anew, `make zoo JOBS=6` runs six at one time.
 zoo: debian-zoo $(VENV)/.core
 	$(if $(FRESH),rm -rf .zoo/runs)
-	$(BIN)/phalanx faults run --all --resume $(if $(JOBS),--jobs $(JOBS)) || failed=1; \
-	$(BIN)/phalanx faults run --all --cured --resume $(if $(JOBS),--jobs $(JOBS)) || failed=1; \
+	$(BIN)/phalanx faults run --all --resume $(if $(JOBS),--jobs $(JOBS)) || { [ $$? = 130 ] && exit 130; failed=1; }; \
+	$(BIN)/phalanx faults run --all --cured --resume $(if $(JOBS),--jobs $(JOBS)) || { [ $$? = 130 ] && exit 130; failed=1; }; \
 	$(BIN)/phalanx faults score --logs .zoo/runs/faulty; exit $${failed:-0}
 
 # The tables and the picture of docs/zoo.md, and docs/zoo-coverage.md.
