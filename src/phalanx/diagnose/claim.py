@@ -39,6 +39,7 @@ class Claim:
     from_prose: bool = False
     culprits: frozenset[int] = frozenset()
     victims: frozenset[int] = frozenset()
+    patterns: tuple[str, ...] = ()  # fixes that come first where no rule gives any
 
     @property
     def roots(self) -> list[Proof]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.cues import CUES, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
-from phalanx.diagnose.unknown import likeliest_symptom
 from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.taxonomy import SYMPTOMS
@@ -121,7 +121,7 @@ class Complaints:
             if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
                 claims.append(_claim(complaint, best, complaint.quotes[best]))
             elif complaint.exception is not None:
-                symptom = likeliest_symptom(complaint.exception, None)
+                symptom = guess(complaint.exception, None).symptom
                 claims.append(_claim(complaint, symptom, complaint.exception.text))
             elif complaint.failure:
                 claims.append(_claim(complaint, best, complaint.failure))

@@ -22,7 +22,7 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     pointed = [spec for spec in specs if spec.when is not None and spec.when.search(evidence)]
     ordered = pointed + [spec for spec in specs if spec not in pointed]
     fixes = [_from_rule(spec, symptom, place, values) for spec in ordered]
-    for pattern in frequent_fixes(symptom, framework):
+    for pattern in (*claim.patterns, *frequent_fixes(symptom, framework)):
         if len(fixes) >= max(_FEWEST, len(specs)):
             break
         if all(fix.pattern != pattern for fix in fixes):
@@ -59,7 +59,9 @@ def _from_study(pattern: str, symptom: str, place: Place | None) -> Fix:
         pattern=pattern,
         title=known.title,
         do=known.do,
-        why=f"It cured {share:.0%} of the {fault_count(symptom)} faults with this symptom in the study.",
+        why=f"It cured {share:.0%} of the {fault_count(symptom)} faults with this symptom in the study."
+        if share > 0
+        else "Where the exception was raised speaks for it.",
         confirm="",
         safety=Safety.DISPLAY,
         where=place,

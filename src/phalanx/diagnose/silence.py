@@ -35,6 +35,8 @@ def find_silent_hang(history: History) -> list[Claim]:
     stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
     waiting = [event for event in stacks if _is_waiting(event)]
     elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]
+    if stacks and not waiting and len(history.world.all_ranks) < 2:
+        return []  # one process, stopped in the middle of its own work: nothing says that it stood still
     progressed = any(rank.last_step is not None for rank in history.world.ranks) or any(
         entry.first_progress is not None for file in history.seen.files for entry in file.ranks.values()
     )

@@ -49,6 +49,8 @@ def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Sta
         return by_frames
     if after_progress or _progressed_before(event, file):
         return Stage.TRAIN
+    if by_frames is None and file is not None and not file.is_report and event.user_frame is not None:
+        return Stage.PREP  # nothing was trained yet, and none of the user's lines speaks of a loop
     return by_frames
 
 

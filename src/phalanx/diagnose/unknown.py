@@ -7,63 +7,11 @@ import signal
 from collections.abc import Sequence
 
 from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
-
-_WORDS: tuple[tuple[re.Pattern[str], dict[Stage | None, str]], ...] = (
-    (re.compile(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}),
-    (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}),
-    (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}),
-    (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}),
-    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I),
-     {None: "fail.communication-error", Stage.COMM: "comm.setup-failure", Stage.PREP: "prep.communication-error"}),
-    (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}),
-    (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), {None: "fail.device-error", Stage.PREP: "prep.device-error"}),
-    (re.compile(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}),
-    (re.compile(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}),
-    (re.compile(r"^AttributeError"), {None: "fail.attribute-not-found"}),
-    (re.compile(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
-     {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}),
-    (re.compile(r"gradient|autograd|backward|\bgraph\b|tf\.function", re.I), {None: "fail.graph-execution-error", Stage.PREP: "prep.model-loading-failure"}),
-)  # fmt: skip
-_BY_STAGE = {
-    Stage.BUILD: "build.import-error",
-    Stage.COMM: "comm.setup-failure",
-    Stage.PREP: "prep.other",
-    Stage.TRAIN: "fail.other",
-    None: "fail.other",
-}
-# Of an exception without telling words: what such exceptions mostly are in training.
-_BY_TYPE = {
-    "AssertionError": "fail.graph-execution-error",
-    "ValueError": "fail.graph-execution-error",
-    "TypeError": "fail.graph-execution-error",
-    "InvalidArgumentError": "fail.graph-execution-error",
-    "InternalError": "fail.graph-execution-error",
-    "FailedPreconditionError": "fail.graph-execution-error",
-    "IndexError": "fail.tensor-mismatch",
-}
-_DATA_FRAMES = re.compile(r"utils/data/|dataset|dataloader|tf/data|\bdata/", re.I)
-
-
-def likeliest_symptom(event: Event, stage: Stage | None) -> str:
-    """The symptom that an exception no rule knows most likely is."""
-    if event.source == "build":
-        return "build.install-failure"
-    if stage is Stage.BUILD:
-        return "build.import-error"
-    for pattern, by_stage in _WORDS:
-        if pattern.search(event.text):
-            return by_stage.get(stage, by_stage[None])
-    if any(_DATA_FRAMES.search(frame.file) for frame in event.frames):
-        return "prep.data-loading-failure"
-    if stage in (None, Stage.TRAIN):
-        kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
-        return _BY_TYPE.get(kind, _BY_STAGE[stage])
-    return _BY_STAGE[stage]
-
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     """Claims for exceptions and deaths that no rule explains."""
@@ -108,7 +56,8 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
     stage = stage_of(event, history.file_of(event), False)
     frame = event.user_frame
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
-    symptom = likeliest_symptom(event, stage)
+    guessed = guess(event, stage)
+    symptom = guessed.symptom
     # A lost connection in the middle of the work is what the peers of a broken rank see.
     is_victim = symptom in ("fail.communication-error", "prep.communication-error") and len(history.world.all_ranks) > 1
     place = f" at {_quoted(frame.file.rsplit('/', 1)[-1])}:{frame.line} in {_quoted(frame.function)}" if frame else ""
@@ -125,6 +74,7 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
         confidence=Confidence.POSSIBLE,
         proofs=[Proof(one, Role.ROOT) for one in events],
         stage=stage,
+        patterns=guessed.patterns,
     )
 
 

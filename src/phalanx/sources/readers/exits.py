@@ -27,6 +27,8 @@ TRIGGERS = (
     "SignalException: Process",
     "ProcessExitedException: process ",
     "-- Process ",
+    "Child process with PID ",
+    "exits with return code = ",
 )
 
 _TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
@@ -34,6 +36,8 @@ _TORCHRUN_CODE = re.compile(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<p
 _ONE_LINE: tuple[re.Pattern[str], ...] = (
     re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
     re.compile(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
+    re.compile(r"--local[_-]rank=(?P<rank>\d+).*exits with return code = (?P<code>-?\d+)"),
+    re.compile(r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"),
     re.compile(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
     re.compile(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
     re.compile(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),

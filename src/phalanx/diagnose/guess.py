@@ -1,0 +1,134 @@
+"""What an exception that no rule knows most likely is: its symptom, and the fixes that fit, by its words and where it was raised."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from phalanx.model import Event, Frame, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A symptom, and patterns of fixes that are more likely than those of the symptom in general."""
+
+    symptom: str
+    patterns: tuple[str, ...] = ()
+
+
+_Stages = dict[Stage | None, str]
+_COMMUNICATION: _Stages = {None: "fail.communication-error", Stage.COMM: "comm.setup-failure", Stage.PREP: "prep.communication-error"}  # fmt: skip
+_DEVICE: _Stages = {None: "fail.device-error", Stage.PREP: "prep.device-error", Stage.COMM: "prep.device-error"}
+_MODEL: _Stages = {None: "fail.graph-execution-error", Stage.PREP: "prep.model-loading-failure"}
+_API = ("fix-distributed-api-usage", "fix-behavior-logic", "fix-framework-version")
+_OWN = ("fix-behavior-logic", "fix-dataset", "fix-command-line")
+
+# What the message says.
+_WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
+    (re.compile(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}, ()),
+    (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}, ()),
+    (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}, ()),
+    (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
+    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
+    (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
+    (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
+    (re.compile(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
+    (re.compile(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
+    (re.compile(r"^(?:AttributeError|NameError|UnboundLocalError)"), {None: "fail.attribute-not-found"}, ()),
+    (re.compile(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
+     {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}, ()),
+    (re.compile(r"gradient|\bgrad\b|autograd|backward|\bgraph\b|tf\.function", re.I), _MODEL, ()),
+)  # fmt: skip
+
+# In which part of which library it was raised, told by the innermost frames that are not the user's.
+_PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
+    (re.compile(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
+     {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
+    (re.compile(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
+    (re.compile(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
+    (re.compile(r"torch/distributed/(?:elastic|run|launcher|rendezvous|device_mesh)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
+    (re.compile(r"torch/distributed/|horovod/(?:torch|tensorflow|keras|common)/|mpi4py|collective_util|cross_device"), _COMMUNICATION, _API),
+    (re.compile(r"torch/cuda/|/pynvml"), _DEVICE, ()),
+    (re.compile(r"torch/nn/functional|torch/nn/modules/(?:conv|linear|loss|sparse|normalization|batchnorm|rnn)|keras/.*(?:ops|layers|losses|metrics)/"),
+     {None: "fail.tensor-mismatch", Stage.PREP: "prep.model-loading-failure"}, ("fix-model-construction", "fix-tensor-api-usage", "fix-data-type")),
+    (re.compile(r"torch/autograd|torch/_dynamo|torch/_inductor|torch/_tensor\.py|eager/(?:def_function|polymorphic|backprop|execute)|distribute/"), {None: "fail.graph-execution-error"}, ()),
+    (re.compile(r"torch/optim/|/optimizers?/"), {None: "fail.graph-execution-error", Stage.PREP: "prep.other"}, ("fix-optimizer", "fix-learning-rate", "fix-distributed-api-usage")),
+    (re.compile(r"/json/|/yaml/|configparser|omegaconf|hydra|argparse|tomllib|absl/flags"), {None: "prep.other"}, ("fix-command-line", "fix-behavior-logic")),
+    (re.compile(r"multiprocessing/(?:spawn|process|context|reduction|popen)|concurrent/futures"), {None: "prep.other", Stage.TRAIN: "fail.other"}, ("fix-behavior-logic", "fix-distributed-api-usage")),
+    (re.compile(r"keras/|tensorflow/"), _MODEL, ()),
+)  # fmt: skip
+
+_DATA_PLACES = re.compile(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader|records?)\w*\.py$", re.I)
+_DATA_FUNCTIONS = re.compile(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
+_DATA_LINES = re.compile(r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b")
+_OF_THE_LANGUAGE = frozenset(
+    ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
+)
+_RAISES = re.compile(r"^(?:raise|assert)\b")
+_BY_STAGE: _Stages = {
+    Stage.BUILD: "build.import-error",
+    Stage.COMM: "comm.setup-failure",
+    Stage.PREP: "prep.other",
+    Stage.TRAIN: "fail.other",
+    None: "fail.other",
+}
+# Of an exception without telling words or frames: what such exceptions mostly are in training.
+_BY_TYPE = {
+    "AssertionError": "fail.graph-execution-error",
+    "ValueError": "fail.graph-execution-error",
+    "TypeError": "fail.graph-execution-error",
+    "InvalidArgumentError": "fail.graph-execution-error",
+    "InternalError": "fail.graph-execution-error",
+    "FailedPreconditionError": "fail.graph-execution-error",
+    "IndexError": "fail.tensor-mismatch",
+}
+
+
+def guess(event: Event, stage: Stage | None) -> Guess:
+    """The likeliest symptom of an exception that no rule knows."""
+    if event.source == "build":
+        return Guess("build.install-failure")
+    if stage is Stage.BUILD:
+        return Guess("build.import-error")
+    kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+    own = _raised_by_user(event, kind)
+    if own is not None and _is_about_data(event):
+        return Guess("prep.data-loading-failure", ("fix-dataset", "fix-behavior-logic", "fix-dataset-api-usage"))
+    for pattern, by_stage, fixes in _WORDS:
+        if pattern.search(event.text):
+            return Guess(by_stage.get(stage, by_stage[None]), fixes or (_OWN if own is not None else ()))
+    if own is not None:
+        return Guess(_BY_STAGE[stage], _OWN)
+    for path in _library_paths(event):
+        for pattern, by_stage, fixes in _PARTS:
+            if pattern.search(path):
+                return Guess(by_stage.get(stage, by_stage[None]), fixes)
+    if stage in (None, Stage.TRAIN):
+        return Guess(_BY_TYPE.get(kind, _BY_STAGE[stage]))
+    return Guess(_BY_STAGE[stage])
+
+
+def _raised_by_user(event: Event, kind: str) -> Frame | None:
+    """The user's own frame, if the exception was raised there: by a statement of theirs, or by the language itself."""
+    if not event.frames or not event.frames[-1].is_user_code:
+        return None
+    frame = event.frames[-1]
+    return frame if kind in _OF_THE_LANGUAGE or _RAISES.match(frame.source) else None
+
+
+def _is_about_data(event: Event) -> bool:
+    frames = [frame for frame in event.frames if frame.is_user_code]
+    return any(
+        _DATA_PLACES.search(frame.file.replace("\\", "/")) or _DATA_FUNCTIONS.match(frame.function)
+        for frame in frames
+    ) or bool(frames and _DATA_LINES.search(frames[-1].source))  # fmt: skip
+
+
+def _library_paths(event: Event) -> list[str]:
+    """Files of libraries below the user's last frame, innermost last frames first."""
+    paths: list[str] = []
+    for frame in reversed(event.frames):
+        if frame.is_user_code:
+            break
+        paths.append(frame.file.replace("\\", "/"))
+    return paths
