@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from phalanx.diagnose.advice import what_was_not_checked
+from phalanx.diagnose.evidence_of_courses import take_in as take_in_courses
 from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
 from phalanx.diagnose.match import apply_rules, patterns_of
+from phalanx.diagnose.naming import name_speakers
 from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_bare_rules
 from phalanx.model import Report, Unchecked
@@ -58,6 +60,8 @@ def _collect(
     collector = _collector(tuple(rules))
     traces, others = find_traces(inputs)
     seen = collector.collect(others, progress)
+    take_in_courses(seen, collector)
+    name_speakers(seen)
     if traces:
         from phalanx.diagnose.evidence_of_traces import take_in  # the tables' library takes long to load
 

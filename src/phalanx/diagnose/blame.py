@@ -61,8 +61,11 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
     """Some of the evidence has no rank, and it is not the launcher's own words in a file that marks its ranks."""
     if any(proof.event.kind is EventKind.EXIT for proof in claim.roots):
         return False
+    named_in = {proof.event.file for proof in claim.roots if proof.event.rank is not None}
     for proof in claim.roots:
         file = history.file_of(proof.event)
+        if proof.event.rank is None and proof.event.file in named_in:
+            continue
         if proof.event.rank is None and (file is None or not any(rank is not None for rank in file.ranks)):
             return True
     return False

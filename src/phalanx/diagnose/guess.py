@@ -64,6 +64,7 @@ _DATA_LINES = re.compile(r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train
 _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
 )
+_DEVICES = re.compile(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
 _RAISES = re.compile(r"^(?:raise|assert)\b")
 _BY_STAGE: _Stages = {
     Stage.BUILD: "build.import-error",
@@ -97,6 +98,8 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     for pattern, by_stage, fixes in _WORDS:
         if pattern.search(event.text):
             return Guess(by_stage.get(stage, by_stage[None]), fixes or (_OWN if own is not None else ()))
+    if own is not None and _DEVICES.search(own.source):
+        return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
         return Guess(_BY_STAGE[stage], _OWN)
     for path in _library_paths(event):

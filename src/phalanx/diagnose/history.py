@@ -20,6 +20,9 @@ _WRAPPERS = re.compile(
 )
 
 
+_WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\])")
+
+
 class History:
     """The observations by rank, for questions of order."""
 
@@ -129,6 +132,8 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
+        if self._was_only_warned(event, file):
+            return True
         if event.rank is not None:
             if self.exit_codes.get(event.rank, 0) != 0:
                 return False
@@ -140,6 +145,16 @@ class History:
         # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
         last = max(self._first_got_over(event), self._last_exceptions.get(event.file, 0))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
+
+    def _was_only_warned(self, event: Event, file: FileSurvey) -> bool:
+        """A warning in a file without any training, of a job that trains in another file and in which nobody failed: errors
+        and output are often kept apart, and then nothing tells their order."""
+        if event.kind is not EventKind.LINE or not _WARNING.search(event.text[:300]):
+            return False
+        if any(entry.last_progress is not None for entry in file.ranks.values()):
+            return False
+        trains = any(entry.last_progress is not None for one in self.seen.files for entry in one.ranks.values())
+        return trains and not self.exceptions and not any(self.exit_codes.values())
 
     def _first_got_over(self, event: Event) -> int:
         """The line of the first exception that says the same from the same place. One that nobody caught would have been

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from phalanx.sources.progress import position_of
 from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.text import fold
 
@@ -35,6 +36,7 @@ _TROUBLE = re.compile(
 )
 _MOST_MESSAGES = 40
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
+_MOST_TRAINING = 0.4  # of the lines
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
 
 
@@ -49,12 +51,13 @@ def words_of_person(text: str, name: str = "") -> str | None:
         return None
     prose: list[str] = []
     title = ""
-    in_fence, machine, personal, sentences, whole, template = False, 0, 0, 0, 0, 0
+    in_fence, machine, personal, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
         if _FENCE.match(line):
             in_fence = not in_fence
             continue
+        training += position_of(line) is not None
         if in_fence or _MACHINE.match(line):
             machine += not in_fence
             continue
@@ -76,6 +79,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line))
+    if not is_document and not fences and not template and training >= _MOST_TRAINING * len(lines):
+        return None  # a log of training that shows what a language model says
     is_report = (
         is_document
         or (personal >= 2 and (fences >= 2 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
+from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position, position_of, shows_end
 from phalanx.sources.scanner import Needle, NeedleSet
@@ -49,6 +50,7 @@ class RankSurvey:
     last_progress: int | None = None
     position: Position | None = None
     finished: int | None = None
+    course: Course | None = None
 
 
 @dataclass(slots=True)
@@ -118,6 +120,8 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
         entry.first_progress = number if entry.first_progress is None else entry.first_progress
         entry.last_progress = number
         entry.position = max(entry.position or position, position)
+        entry.course = entry.course or Course()
+        entry.course.take(number, position, text)
     if shows_end(text):
         entry.finished = number
 

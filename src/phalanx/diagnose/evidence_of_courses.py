@@ -1,0 +1,98 @@
+"""What the course of training shows and no program says: a loss that never changes or grows, steps that get slower.
+
+Each becomes a sentence that rules match like a log's line. Such courses are looked for in logs only, and claimed only
+where they are beyond noise: a healthy job's loss jumps, and its first steps are slow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import median
+
+from phalanx.model import Event, EventKind
+from phalanx.sources import Collector, FileSurvey, Observations
+from phalanx.sources.courses import Course, Reading
+
+_FEWEST = 5  # readings that must agree
+_FEWEST_UNMARKED = 8  # the same, where lines do not tell the step
+_FEWEST_FOR_TREND = 6
+_AGAIN = 2  # finite losses at the end: weights that became NaN never come back
+_GROWS = 8.0  # times: how much a loss must have grown
+_SLOWS = 3.0  # times: how much longer steps must have become
+_MOSTLY = 0.8
+
+
+def take_in(seen: Observations, collector: Collector) -> None:
+    """Add the sentences, and what rules match in them, to the observations."""
+    for file in seen.files:
+        if file.is_report:
+            continue
+        for event in _sentences(file):
+            seen.events.append(event)
+            seen.matches.extend(collector.matches_of(event))
+
+
+def _sentences(file: FileSurvey) -> Iterator[Event]:
+    for rank, entry in file.ranks.items():
+        if entry.course is None:
+            continue
+        for text, reading in _shown_by(entry.course):
+            yield Event(EventKind.LINE, f"training course: {text}", file.name, reading.line, rank, source="course")
+
+
+def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
+    losses = course.of("loss")
+    finite = [math.isfinite(loss.value) for loss in losses]
+    if not all(finite):
+        if len(finite) >= _AGAIN and all(finite[-_AGAIN:]):
+            yield "the loss was not finite and is finite again", losses[-1]
+    elif _is_constant(losses) and losses[0].value != 0:
+        yield f"the loss stays at {losses[0].printed} from the first report to the last", losses[-1]
+    elif _grows(losses):
+        yield f"the loss grows from {losses[0].printed} to {losses[-1].printed}", losses[-1]
+    for kind in ("learning rate", "gradient norm"):
+        readings = course.of(kind)
+        if _is_constant(readings) and readings[0].value == 0 and _is_exact(readings[0].printed, kind):
+            yield f"the {kind} is 0 in every report", readings[-1]
+    if _rises([reading.value for reading in course.of("seconds")]):
+        readings = course.of("seconds")
+        yield f"steps take longer and longer, from {readings[0].printed} to {readings[-1].printed}", readings[-1]
+    elif _rises([1 / reading.value for reading in course.of("rate") if reading.value > 0]):
+        readings = course.of("rate")
+        yield f"throughput falls from {readings[0].printed} to {readings[-1].printed} a second", readings[-1]
+
+
+def _is_constant(readings: list[Reading]) -> bool:
+    """The same digits at different steps; three digits may be alike by rounding."""
+    if len({reading.printed for reading in readings}) != 1:
+        return False
+    digits = sum(character.isdigit() for character in readings[0].printed.split("e")[0].strip("0."))
+    places = {reading.at for reading in readings}
+    enough = len(places) >= _FEWEST or (len(places) == 1 and len(readings) >= _FEWEST_UNMARKED)
+    return enough and (digits >= 4 or readings[0].value == 0)
+
+
+def _is_exact(printed: str, kind: str) -> bool:
+    """A small rate is printed as 0.0000; then the digits do not tell."""
+    return kind != "learning rate" or "e" in printed or len(printed) <= len("0.0")
+
+
+def _grows(readings: list[Reading]) -> bool:
+    """The last third lies far above the first, without overlap: a spike comes back, a divergence does not."""
+    values = [reading.value for reading in readings]
+    if len({reading.at for reading in readings}) < _FEWEST_FOR_TREND or min(values) <= 0:
+        return False
+    third = len(values) // 3
+    first, last = values[:third], values[-third:]
+    return median(last) > _GROWS * median(first) and min(last) > max(first) and values[-1] > median(last) / 2
+
+
+def _rises(values: list[float]) -> bool:
+    """Nearly every value is above the one before, the first (which warms up) left out."""
+    values = values[1:]
+    if len(values) < _FEWEST_FOR_TREND or min(values) <= 0:
+        return False
+    ups = sum(after > before for before, after in zip(values, values[1:], strict=False))
+    third = len(values) // 3
+    return ups >= _MOSTLY * (len(values) - 1) and median(values[-third:]) > _SLOWS * median(values[:third])

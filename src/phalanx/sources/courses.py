@@ -1,0 +1,70 @@
+"""The numbers that lines of progress report (loss, learning rate, gradient norm, time, throughput), kept by rank as a course."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+from phalanx.sources.progress import Position
+
+_NUMBER = r"(?P<value>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w%])"
+_LOSS = r"(?P<value>-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf))(?![\w%])"
+_PLAIN = r"(?P<value>\d+(?:\.\d+)?)"
+_GAP = r"['\"]?\s*[:=|(\[]{0,2}\s*"
+_PER_SECOND = r"(?:samples?|images?|imgs?|tokens?|examples?|sequences?|seqs?|steps?|it|iters?|batches|records|words|frames)\s*(?:/\s*s(?:ec(?:ond)?)?\b|_per_sec\w*| per sec\w*)"
+# Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell no course of training.
+_KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("loss", "loss", re.compile(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
+    ("rate", "sec", re.compile(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("rate", "/s", re.compile(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("seconds", "took", re.compile(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
+    ("seconds", "time", re.compile(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
+    ("seconds", "s/", re.compile(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
+    ("learning rate", "lr", re.compile(rf"\blr\b{_GAP}{_NUMBER}")),
+    ("learning rate", "learning", re.compile(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
+    ("gradient norm", "norm", re.compile(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
+)  # fmt: skip
+_NOT_TRAINING = re.compile(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
+_KEPT = 300  # readings of one kind: this many of the first, and of the last
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One number as it was printed, and where."""
+
+    line: int
+    at: Position
+    printed: str
+    text: str
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self.printed)
+
+
+@dataclass(slots=True)
+class Course:
+    """The readings of one rank in one file, by kind."""
+
+    _first: dict[str, list[Reading]] = field(default_factory=lambda: defaultdict(list))
+    _last: dict[str, deque[Reading]] = field(default_factory=lambda: defaultdict(lambda: deque(maxlen=_KEPT)))
+
+    def take(self, line: int, at: Position, text: str) -> None:
+        """Add what a line of progress reports."""
+        low = text.lower()
+        if _NOT_TRAINING.search(low[:40]):
+            return
+        taken: set[str] = set()
+        for kind, hint, pattern in _KINDS:
+            if hint in low and kind not in taken and (match := pattern.search(low)) is not None:
+                taken.add(kind)
+                groups = match.groupdict()
+                reading = Reading(line, at, groups.get("value") or groups["before"] or "0", text[:200])
+                first = self._first[kind]
+                (first if len(first) < _KEPT else self._last[kind]).append(reading)
+
+    def of(self, kind: str) -> list[Reading]:
+        """All readings of a kind, in order."""
+        return [*self._first.get(kind, ()), *self._last.get(kind, ())]
