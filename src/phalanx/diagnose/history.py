@@ -22,6 +22,11 @@ _WRAPPERS = re.compile(
 
 _WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\])")
 
+# Horovod's stall reports: the only ones after which a job may go on.
+_WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
+_NEAR = 40  # lines: a stall report is about as long
+_STEPS = 2  # others may still print the step they were in
+
 
 class History:
     """The observations by rank, for questions of order."""
@@ -39,7 +44,7 @@ class History:
     def _exits(self) -> list[Event]:
         """Exits that a rank is known for and that the job did not get over."""
         exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is not None]
-        return [event for event in exits if not self._ended_well_after(event)]
+        return [event for event in exits if not self._ended_well_after(event) and not self._outlived(event)]
 
     @cached_property
     def exit_codes(self) -> dict[int, int]:
@@ -122,6 +127,31 @@ class History:
         deaths = (other for other in self.seen.events if other.kind is EventKind.EXIT and other.data["code"] != 0)
         return end > event.line and not any(other.file != event.file or other.line > end for other in deaths)
 
+    def _outlived(self, event: Event) -> bool:
+        """Other ranks trained on for steps after this death was told: an elastic job got over it."""
+        file = self.file_of(event)
+        if file is None or file.is_report or event.source in _RECORDS:
+            return False
+        others = [entry for rank, entry in file.ranks.items() if rank is not None and rank != event.rank]
+        return any(len(one.recent_progress) >= _STEPS and one.recent_progress[-_STEPS] > event.line for one in others)
+
+    def _wait_ended(self, event: Event, file: FileSurvey) -> bool:
+        """The rank that told of the wait speaks again of ordinary things. Others' lines may have been held back in a buffer."""
+        if event.rank is None:
+            return any(entry.last_moving > event.line for entry in file.ranks.values())
+        entry = file.ranks.get(event.rank)
+        missing = set(event.data.get("missing", ())) or self._missing_at(event)
+        return entry is not None and event.rank not in missing and entry.last_ordinary > event.line
+
+    def _missing_at(self, event: Event) -> set[int]:
+        """Whom the stall report that this line belongs to names."""
+        near = [
+            other
+            for other in self.seen.events
+            if other.kind is EventKind.STALL and other.file == event.file and abs(other.line - event.line) <= _NEAR
+        ]
+        return {int(rank) for other in near for rank in other.data.get("missing", ())}
+
     def went_on_after(self, event: Event) -> bool:
         """The rank trained on, or ended well, after this event."""
         if self.is_clean or (event.rank is None and self._ended_well_after(event)):
@@ -134,10 +164,14 @@ class History:
             return False
         if self._was_only_warned(event, file):
             return True
+        if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
+            return True
         if event.rank is not None:
             if self.exit_codes.get(event.rank, 0) != 0:
                 return False
             entry = file.ranks.get(event.rank)
+            if entry is not None and entry.last_connected > event.line and _WARNING.search(event.text[:300]):
+                return True  # it could not reach its peers at first
             line = self._first_got_over(event)
             return entry is not None and _later(entry.last_progress, entry.finished, line)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):

@@ -14,6 +14,15 @@ _FINISHED = re.compile(
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )
+# Ordinary output of a living process, where it is not known to be training: bars, rates, anything without trouble in it.
+_MOVES = re.compile(r"\d+%\|.*\d+/\d+ \[|\b\d[\d.]*\s?(?:it|img|images?|imgs|samples?|tokens?|examples?|steps?)/s(?:ec)?\b")
+_TROUBLE = re.compile(
+    r"error|exception|traceback|fail|fatal|abort|kill|terminat|signal|time[ds]?[- ]?out|stall|wait|missing|shut|warn|hang|stuck|refused"
+    r"|0x[0-9a-f]{4}|^file \"|exit|interrupt|\[[wef]\d{4}|\.cc:\d|\.cpp:\d|: \[",
+)
+_CONNECTED = re.compile(
+    r"connected to \d+ peer ranks|Init COMPLETE|successfully connected|All distributed processes registered"
+)
 _CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
 
 Position = tuple[int, int]
@@ -59,3 +68,19 @@ def shows_end(line: str) -> bool:
         "inish" in line or "omplete" in line or "one" in line or "DONE" in line or "nded" in line or "eeded" in line
     )
     return hinted and _FINISHED.search(line) is not None
+
+
+def shows_movement(line: str) -> bool:
+    """True for a bar or a rate: something is being worked off, be it training or not."""
+    return ("/s" in line or "%|" in line) and len(line) < 600 and _MOVES.search(line) is not None
+
+
+def is_ordinary(line: str) -> bool:
+    """True for output of a living process that speaks of no trouble."""
+    return bool(line[:1].strip()) and len(line) < 600 and _TROUBLE.search(line.lower()) is None
+
+
+def shows_connection(line: str) -> bool:
+    """True where a rank says that it has found its peers."""
+    hinted = "onnected" in line or "COMPLETE" in line or "registered" in line
+    return hinted and _CONNECTED.search(line) is not None

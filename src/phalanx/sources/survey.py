@@ -14,7 +14,7 @@ from functools import cache
 
 from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
-from phalanx.sources.progress import Position, position_of, shows_end
+from phalanx.sources.progress import Position, is_ordinary, position_of, shows_connection, shows_end, shows_movement
 from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
@@ -50,6 +50,10 @@ class RankSurvey:
     last_progress: int | None = None
     position: Position | None = None
     finished: int | None = None
+    last_ordinary: int = 0  # the last line without a word of trouble
+    last_moving: int = 0  # the last bar or rate
+    last_connected: int = 0  # the last line that says that peers were found
+    recent_progress: tuple[int, ...] = ()  # the last few lines of progress
     course: Course | None = None
 
 
@@ -119,11 +123,18 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
     if position is not None:
         entry.first_progress = number if entry.first_progress is None else entry.first_progress
         entry.last_progress = number
+        entry.recent_progress = (*entry.recent_progress[-2:], number)
         entry.position = max(entry.position or position, position)
         entry.course = entry.course or Course()
         entry.course.take(number, position, text)
     if shows_end(text):
         entry.finished = number
+    if shows_movement(text):
+        entry.last_moving = number
+    if shows_connection(text):
+        entry.last_connected = number
+    if is_ordinary(text):
+        entry.last_ordinary = number
 
 
 SUPERVISED = "phalanx run"

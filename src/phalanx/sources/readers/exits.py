@@ -30,7 +30,6 @@ TRIGGERS = (
     "Child process with PID ",
     "exits with return code = ",
     "Killed",
-    "Terminated",
 )
 
 _TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
@@ -45,8 +44,8 @@ _ONE_LINE: tuple[re.Pattern[str], ...] = (
     re.compile(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
     re.compile(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
 )  # fmt: skip
-# What a shell says of a program that a signal ended: alone, or behind its own place and the process.
-_SHELL = re.compile(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?(?P<how>Killed|Terminated)(?: {2,}\S.*)?$")
+# What a shell says of a program that was killed: alone, or behind its own place and the process.
+_SHELL = re.compile(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}\S.*)?$")
 _SRUN = re.compile(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
 _SRUN_HOW = (
     (re.compile(r"Exited with exit code (\d+)"), None),
@@ -91,8 +90,7 @@ def read(window: Window) -> Iterator[Event]:
                     yield _exit(window, task, int(how[1]) if number is None else -number, text.strip(), None)
                 return
     if (match := _SHELL.match(text.strip())) and window.speaker.rank is not None:
-        ended = signal.SIGKILL if match["how"] == "Killed" else signal.SIGTERM
-        yield _exit(window, window.speaker.rank, -ended, text.strip(), None)
+        yield _exit(window, window.speaker.rank, -signal.SIGKILL, text.strip(), None)
         return
     if match := _MPI_NAME.search(text):
         rank = next(int(value) for value in match.groups() if value is not None)
