@@ -19,6 +19,7 @@ _FEWEST_UNMARKED = 8  # the same, where lines do not tell the step
 _FEWEST_FOR_TREND = 6
 _AGAIN = 2  # finite losses at the end: weights that became NaN never come back
 _GROWS = 8.0  # times: how much a loss must have grown
+_LEAPS = 50.0  # times: how far a first step must lead away
 _SLOWS = 3.0  # times: how much longer steps must have become
 _MOSTLY = 0.8
 
@@ -68,9 +69,13 @@ def _is_constant(readings: list[Reading]) -> bool:
     if len({reading.printed for reading in readings}) != 1:
         return False
     digits = sum(character.isdigit() for character in readings[0].printed.split("e")[0].strip("0."))
+    return _is_enough(readings, _FEWEST) and (digits >= 4 or readings[0].value == 0)
+
+
+def _is_enough(readings: list[Reading], fewest: int) -> bool:
+    """Reports of different steps, or more of them where the lines do not tell the step."""
     places = {reading.at for reading in readings}
-    enough = len(places) >= _FEWEST or (len(places) == 1 and len(readings) >= _FEWEST_UNMARKED)
-    return enough and (digits >= 4 or readings[0].value == 0)
+    return len(places) >= fewest or (len(places) == 1 and len(readings) >= _FEWEST_UNMARKED)
 
 
 def _is_exact(printed: str, kind: str) -> bool:
@@ -81,10 +86,12 @@ def _is_exact(printed: str, kind: str) -> bool:
 def _grows(readings: list[Reading]) -> bool:
     """The last third lies far above the first, without overlap: a spike comes back, a divergence does not."""
     values = [reading.value for reading in readings]
-    if len({reading.at for reading in readings}) < _FEWEST_FOR_TREND or min(values) <= 0:
+    if not _is_enough(readings, _FEWEST_FOR_TREND) or min(values) <= 0:
         return False
     third = len(values) // 3
     first, last = values[:third], values[-third:]
+    if median(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
+        return True  # the first step led away, and nothing led back
     return median(last) > _GROWS * median(first) and min(last) > max(first) and values[-1] > median(last) / 2
 
 

@@ -65,7 +65,7 @@ _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
 )
 _DEVICES = re.compile(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
-_RAISES = re.compile(r"^(?:raise|assert)\b")
+_RAISES = re.compile(r"(?:^|[:;] )(?:raise|assert)\b")
 _BY_STAGE: _Stages = {
     Stage.BUILD: "build.import-error",
     Stage.COMM: "comm.setup-failure",
@@ -116,7 +116,7 @@ def _raised_by_user(event: Event, kind: str) -> Frame | None:
     if not event.frames or not event.frames[-1].is_user_code:
         return None
     frame = event.frames[-1]
-    return frame if kind in _OF_THE_LANGUAGE or _RAISES.match(frame.source) else None
+    return frame if kind in _OF_THE_LANGUAGE or _RAISES.search(frame.source) else None
 
 
 def _is_about_data(event: Event) -> bool:
