@@ -20,6 +20,11 @@ class Proof:
     after_progress: bool = False
 
 
+def is_about_peers(symptom: str) -> bool:
+    """Symptoms of ranks that failed to meet."""
+    return symptom.endswith(("communication-error", "hang-timeout", ".hang"))
+
+
 @dataclass(slots=True)
 class Claim:
     """What one rule says of the job. `rule` is None where no rule knew the exception, death or silence."""
@@ -59,7 +64,7 @@ class Claim:
     @property
     def is_communication(self) -> bool:
         """Ranks failed to meet: somebody else may have caused what they say."""
-        return self.symptom.endswith(("communication-error", "hang-timeout", ".hang"))
+        return is_about_peers(self.symptom)
 
     @property
     def captures(self) -> dict[str, str]:

@@ -34,7 +34,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
     (re.compile(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
     (re.compile(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
-    (re.compile(r"^(?:AttributeError|NameError|UnboundLocalError)"), {None: "fail.attribute-not-found"}, ()),
+    (re.compile(r"^(?:AttributeError|NameError|UnboundLocalError)|got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"}, ()),
     (re.compile(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
      {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}, ()),
     (re.compile(r"gradient|\bgrad\b|autograd|backward|\bgraph\b|tf\.function", re.I), _MODEL, ()),

@@ -13,7 +13,7 @@ from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.silence import find_silent_hang
-from phalanx.diagnose.stage import is_building, stage_of
+from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.template import fill
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
@@ -68,7 +68,10 @@ def _stage(claim: Claim, history: History) -> Stage | None:
         stage = stage_of(proof.event, history.file_of(proof.event), proof.after_progress)
         if stage is not None:
             return stage
-    return None
+    if not claim.roots:
+        return None
+    event = claim.roots[0].event
+    return assumed_stage(event, history.file_of(event), claim.is_communication)
 
 
 def _weight(claim: Claim, history: History) -> tuple[float, ...]:

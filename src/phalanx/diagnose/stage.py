@@ -31,6 +31,7 @@ _TRAIN = re.compile(
 _BATCH_MOVE = re.compile(
     r"\b(?:inputs?|labels?|images?|imgs?|targets?|batch|data|features|tokens|x|y|xb|yb|input_ids)\b[^=]*=[^=].*\.(?:cuda|to)\("
 )
+_MEETINGS = re.compile(r"barrier\(|broadcast")
 _TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
 _PREP_FUNCTIONS = re.compile(
     r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$",
@@ -49,9 +50,18 @@ def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Sta
         return by_frames
     if after_progress or _progressed_before(event, file):
         return Stage.TRAIN
-    if by_frames is None and file is not None and not file.is_report and event.user_frame is not None:
-        return Stage.PREP  # nothing was trained yet, and none of the user's lines speaks of a loop
     return by_frames
+
+
+def assumed_stage(event: Event, file: FileSurvey | None, is_waiting: bool) -> Stage | None:
+    """What to assume where nothing tells the stage: nothing was trained yet, and none of the user's lines speaks of a loop.
+
+    Ranks that wait mostly wait in training, and many a script prints nothing there; barriers and broadcasts are for before it.
+    """
+    frame = event.user_frame
+    if file is None or file.is_report or frame is None or (is_waiting and not _MEETINGS.search(frame.source)):
+        return None
+    return Stage.PREP
 
 
 def is_building(event: Event) -> bool:

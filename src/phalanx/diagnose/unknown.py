@@ -6,10 +6,10 @@ import re
 import signal
 from collections.abc import Sequence
 
-from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.claim import Claim, Proof, is_about_peers
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
-from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
 
@@ -54,6 +54,8 @@ def _alike(event: Event) -> str:
 def _from_exceptions(events: list[Event], history: History) -> Claim:
     event = events[0]
     stage = stage_of(event, history.file_of(event), False)
+    if stage is None:
+        stage = assumed_stage(event, history.file_of(event), is_about_peers(guess(event, None).symptom))
     frame = event.user_frame
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
     guessed = guess(event, stage)
