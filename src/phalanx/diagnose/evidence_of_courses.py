@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from statistics import median
 
 from phalanx.model import Event, EventKind
@@ -100,6 +101,6 @@ def _rises(values: list[float]) -> bool:
     values = values[1:]
     if len(values) < _FEWEST_FOR_TREND or min(values) <= 0:
         return False
-    ups = sum(after > before for before, after in zip(values, values[1:], strict=False))
+    ups = sum(after > before for before, after in pairwise(values))
     third = len(values) // 3
     return ups >= _MOSTLY * (len(values) - 1) and median(values[-third:]) > _SLOWS * median(values[:third])

@@ -60,7 +60,9 @@ _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
 
 _DATA_PLACES = re.compile(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader|records?)\w*\.py$", re.I)
 _DATA_FUNCTIONS = re.compile(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
-_DATA_LINES = re.compile(r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b")
+_DATA_LINES = re.compile(
+    r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
+)
 _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
 )

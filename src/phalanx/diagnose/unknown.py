@@ -11,7 +11,8 @@ from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import Confidence, Event, Role, Stage
+from phalanx.model import Confidence, Event, Role
+
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     """Claims for exceptions and deaths that no rule explains."""

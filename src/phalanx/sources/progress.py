@@ -15,7 +15,9 @@ _FINISHED = re.compile(
     re.I,
 )
 # Ordinary output of a living process, where it is not known to be training: bars, rates, anything without trouble in it.
-_MOVES = re.compile(r"\d+%\|.*\d+/\d+ \[|\b\d[\d.]*\s?(?:it|img|images?|imgs|samples?|tokens?|examples?|steps?)/s(?:ec)?\b")
+_MOVES = re.compile(
+    r"\d+%\|.*\d+/\d+ \[|\b\d[\d.]*\s?(?:it|img|images?|imgs|samples?|tokens?|examples?|steps?)/s(?:ec)?\b"
+)
 _TROUBLE = re.compile(
     r"error|exception|traceback|fail|fatal|abort|kill|terminat|signal|time[ds]?[- ]?out|stall|wait|missing|shut|warn|hang|stuck|refused"
     r"|0x[0-9a-f]{4}|^file \"|exit|interrupt|\[[wef]\d{4}|\.cc:\d|\.cpp:\d|: \[",

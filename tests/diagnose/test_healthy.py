@@ -1,0 +1,65 @@
+"""Healthy jobs whose logs are full of trouble that was got over: no verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..conftest import Diagnose
+
+STALL = (
+    "[0]<stderr>:[2026-01-01 10:00:00.000: W horovod/common/stall_inspector.cc:107] One or more tensors were submitted to be "
+    "reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.\n"
+    "[0]<stderr>:Missing ranks:\n[0]<stderr>:1: [allreduce.fc.weight, allreduce.fc.bias]\n"
+)
+LOSSES = "".join(f"[{rank}]<stdout>:epoch {epoch} loss {2 - epoch / 10:.3f}\n" for epoch in range(5) for rank in (0, 1))
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["[0]<stdout>:model saved to out/model.pt\n", "[0]<stdout>:Test set: average 0.0521, accuracy 98.31%\n"],
+)
+def test_a_stall_after_which_its_reporter_speaks_on(diagnose: Diagnose, after: str) -> None:
+    assert diagnose({"job.log": LOSSES + STALL + after}).verdict is None
+
+
+def test_a_stall_after_which_only_others_speak_is_a_hang(diagnose: Diagnose) -> None:
+    """Their lines may have been held back in a buffer."""
+    verdict = diagnose({"job.log": LOSSES + STALL + "[1]<stdout>:evaluating\n"}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "perf.hang"
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_an_elastic_job_goes_on_without_a_worker(diagnose: Diagnose) -> None:
+    died = "Process 1 exit with status code 134.\n"
+    on = "".join(f"[{rank}]<stdout>:epoch {epoch} loss 0.{9 - epoch}\n" for epoch in (5, 6, 7) for rank in (0, 2))
+    assert diagnose({"job.log": LOSSES + died + on}).verdict is None
+
+
+def test_a_warning_in_a_file_of_its_own(diagnose: Diagnose) -> None:
+    logs = {
+        "stdout.log": "".join(f"step {step} loss {2 - step / 10:.3f}\n" for step in range(9)),
+        "stderr.log": "train.py:3: UserWarning: Driver/library version mismatch, is ignored here\n",
+    }
+    assert diagnose(logs).verdict is None
+
+
+def test_peers_that_were_reached_at_last(diagnose: Diagnose) -> None:
+    refused = "[W socket.cpp:752] [c10d] The client socket has failed to connect to [node0]:29500 (errno: 111 - Connection refused).\n"
+    there = "[Gloo] Rank {} is connected to 1 peer ranks. Expected number of connected peer ranks is : 1\n"
+    logs = {f"rank{rank}.log": refused * rank + there.format(rank) + "0 of 8\n1 of 8\n" for rank in (0, 1)}
+    assert diagnose(logs).verdict is None
+
+
+def test_a_model_that_writes_about_crashes(diagnose: Diagnose) -> None:
+    log = "".join(
+        f'epoch {epoch} loss {2 - epoch / 10:.3f}\nSample: "I saw a segmentation fault out of memory in my dream, I think."\n'
+        for epoch in range(6)
+    )
+    assert diagnose({"job.log": log}).verdict is None
+
+
+def test_one_process_that_a_person_stopped(diagnose: Diagnose) -> None:
+    log = "".join(f"epoch {epoch} loss {2 - epoch / 10:.3f}\n" for epoch in range(6))
+    stop = 'Traceback (most recent call last):\n  File "/home/user/train.py", line 30, in <module>\n    time.sleep(1)\nKeyboardInterrupt\n'
+    assert diagnose({"job.log": log + stop}).verdict is None

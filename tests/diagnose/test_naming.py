@@ -1,0 +1,38 @@
+"""Lines that name a process or a pod accuse the rank behind it."""
+
+from __future__ import annotations
+
+from ..conftest import Diagnose
+
+STEPS = "".join(f"step {step} loss {2 - step / 10:.3f}\n" for step in range(6))
+CLOSED = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.5]:4411\n"
+
+
+def test_the_kernel_names_a_process(diagnose: Diagnose) -> None:
+    summary = "".join(
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {100 + rank})\n"
+        for rank, code in ((0, 1), (1, 1), (2, 1), (3, -9))
+    )
+    job = "".join(f"[rank{rank}]: {CLOSED}" for rank in (0, 1, 2)) + summary
+    kernel = "[1.7] python invoked oom-killer: gfp_mask=0xcc0\n[1.8] Out of memory: Killed process 103 (python) total-vm:9kB\n"
+    verdict = diagnose({"job.log": job, "dmesg.txt": kernel}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "fail.out-of-memory"
+    assert verdict.culprit_ranks == (3,)
+
+
+def test_a_cluster_names_a_pod(diagnose: Diagnose) -> None:
+    logs = {f"job-worker-{rank}.log": STEPS + (CLOSED if rank != 2 else "") for rank in range(4)}
+    logs["events.txt"] = (
+        "2m  Warning  Evicted  pod/job-worker-2  The node was low on resource: memory. Container was using 14Gi\n"
+    )
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
+
+
+def test_a_shell_says_killed(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": STEPS + (CLOSED if rank != 1 else "Killed\n") for rank in range(3)}
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
