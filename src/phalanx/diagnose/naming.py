@@ -22,11 +22,12 @@ def name_speakers(seen: Observations) -> None:
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
     if not by_process and not by_pod:
         return
+    jobs_own = {file.name for file in seen.files if any(entry.last_progress for entry in file.ranks.values())}
     named: dict[int, Event] = {}
     for index, match in enumerate(seen.matches):
         event = match.event
-        if event.rank is not None:
-            continue
+        if event.rank is not None or event.file in jobs_own:
+            continue  # a job's own log tells its ranks by itself
         rank = _rank_named(event.text, by_process, by_pod)
         if rank is not None:
             known = named.setdefault(id(event), replace(event, rank=rank))
