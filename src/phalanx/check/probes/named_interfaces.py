@@ -96,7 +96,7 @@ def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:
             continue
         for one in there:
             better = _in_network(one, network)
-            back = next((name for peer in most if (name := _in_network(peer, other))), None)
+            back = next((found for peer in most if (found := _in_network(peer, other))), None)
             if better is None and back is None:
                 continue  # no network that both have: they may well be routed
             yield Reading(
