@@ -82,7 +82,7 @@ def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterabl
                 f"check: {other.label} takes {name} for {', '.join(outside)}, "
                 f"{f'which is {owner}' if owner else 'which no host here has'}; {one.label} has {', '.join(one.addresses()[:3])}",
                 accused=(other.label,),
-                values={"name": name, "address": next(iter(one.addresses()), ""), "where": other.label},
+                values={"name": name, "address": next(iter(one.addresses()), ""), "there": other.label},
             )
 
 

@@ -42,7 +42,7 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     yield Reading(
         f"check: {_NAME} is not set on {name_all(labels)}, though WORLD_SIZE says that there are several ranks",
         accused=labels,
-        values={"value": value or "the address of rank 0's host", "where": name_all(labels)},
+        values={"value": value or "the address of rank 0's host", "there": name_all(labels)},
     )
 
 
@@ -58,7 +58,7 @@ def _value(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
         yield Reading(
             f"check: {_NAME}={value} does not resolve on {name_all(where)} ({error})",
             accused=where,
-            values={"address": address or "the address of rank 0's host", "where": name_all(where)},
+            values={"address": address or "the address of rank 0's host", "there": name_all(where)},
         )
         return
     if not several_hosts(witnesses):
@@ -111,7 +111,7 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
             yield Reading(
                 f"check: {_NAME}={value} is {', '.join(addresses)} on {label}, which no host has; elsewhere it is {right}",
                 accused=(label,),
-                values={"address": right, "where": label, "name": value},
+                values={"address": right, "there": label, "name": value},
             )
         elif dead := [address for address in addresses if not owned[address]]:
             right = next(address for address in addresses if owned[address])
