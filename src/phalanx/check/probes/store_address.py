@@ -152,7 +152,12 @@ def _no_way(witnesses: Sequence[Witness], label: str, value: str, address: str) 
 
 
 def _host_of_rank_zero(witnesses: Sequence[Witness]) -> Witness | None:
-    return next((one for one in witnesses if 0 in one.ranks), None)
+    """By its rank; where only nodes are numbered, node 0, unless the nodes agree on a place by themselves."""
+    found = next((one for one in witnesses if 0 in one.ranks), None)
+    if found is None and not any(one.ranks or one.variable("PET_RDZV_BACKEND") for one in witnesses):
+        names = ("PET_NODE_RANK", "NODE_RANK")
+        found = next((one for one in witnesses if any(one.variable(name) == "0" for name in names)), None)
+    return found
 
 
 def _addresses(witness: Witness, name: str) -> list[str]:

@@ -53,7 +53,12 @@ def _table(loaded: dict[str, object]) -> Table:
 @cache
 def known_names() -> dict[str, str]:
     """Every name that is read by something, and by what."""
-    return {name: table.library for table in load_tables() for name in table.names}
+    found: dict[str, str] = {}
+    for table in load_tables():
+        for name in table.names:
+            if name not in found or name.startswith(table.prefixes):  # some libraries read another one's too
+                found[name] = table.library
+    return found
 
 
 @cache
