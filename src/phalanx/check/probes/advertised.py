@@ -55,18 +55,19 @@ def _own_names(hosts: Sequence[Witness]) -> Iterable[Reading]:
         }
         if not found["addresses"]:
             yield Reading(
-                f"check: the name of {one.label} ({name}) does not resolve there ({found.get('error') or 'no address'})",
+                f"check: the own name of {one.label} does not resolve there ({found.get('error') or 'no address'})",
                 accused=(one.label,),
                 values=values,
             )
         elif not found["bindable"]:
             yield Reading(
-                f"check: the name of {one.label} ({name}) resolves there to {', '.join(found['addresses'])}, which it does not have; "
+                f"check: the own name of {one.label} resolves there to {', '.join(found['addresses'])}, which it does not have; "
                 f"it has {', '.join(one.addresses()) or 'no address'}",
                 accused=(one.label,),
                 values=values,
             )
-        yield from _as_others_see(one, name, hosts)
+        else:
+            yield from _as_others_see(one, name, hosts)
 
 
 def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[Reading]:
@@ -97,7 +98,7 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
         name = str(one.section("names").get("own") or "")
         if title == "Gloo" and not (one.lookup(name) or {}).get("bindable"):
             continue  # said already: the name does not resolve, or is stale
-        why = f"its own name {name} resolves to it" if title == "Gloo" else "it has no other"
+        why = "its own name resolves to it" if title == "Gloo" else "it has no other"
         values = {
             "variable": variable,
             "interface": _interface(one),
