@@ -119,7 +119,7 @@ def _joined(first: Finding, second: Finding) -> Finding:
 
 
 def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesses: Mapping[str, Witness]) -> Finding:
-    values = {**captured, **reading.values}
+    values = {**reading.values, **captured}
     accused = _ranks(reading.accused, witnesses)
     harmed = tuple(rank for rank in _ranks(reading.harmed, witnesses) if rank not in accused)
     everybody = len(reading.accused) >= len(witnesses) > 1  # if all do it, nobody stands out
@@ -142,7 +142,7 @@ def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesse
         summary=fill(rule.summary, values),
         fixes=tuple(_fix(spec, rule.symptom, values) for spec in _ordered(rule.fixes, reading.text)),
         evidence=_evidence(reading, witnesses),
-        culprit_hosts=() if everybody else _hosts(reading.accused, witnesses),
+        culprit_hosts=_hosts(reading.accused, witnesses),
         victim_hosts=_hosts(reading.harmed, witnesses),
     )
 

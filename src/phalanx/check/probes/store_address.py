@@ -134,9 +134,9 @@ def _partly_wrong(value: str, seen: dict[str, list[str]], owned: dict[str, Witne
     groups: dict[tuple[str, ...], list[str]] = {}
     for label, addresses in seen.items():
         groups.setdefault(tuple(addresses), []).append(label)
-    for addresses, labels in groups.items():
-        live = [address for address in addresses if owned[address]]
-        dead = [address for address in addresses if not owned[address]]
+    for told, labels in groups.items():
+        live = [address for address in told if owned[address]]
+        dead = [address for address in told if not owned[address]]
         if dead and not live:
             right = next(address for address, owner in owned.items() if owner)
             yield Reading(
