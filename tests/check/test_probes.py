@@ -136,6 +136,8 @@ def test_a_rank_exported_beside_the_launchers() -> None:
         ("tcp dport != 29500 drop", False),
         ("ct state invalid drop", False),
         ("meta length > 1400 drop", False),
+        ("ip saddr 192.0.2.1 tcp dport 29500 drop", False),
+        ("-s 192.0.2.1/32 -p tcp --dport 29500 -j DROP", False),
     ],
 )
 def test_rules_of_firewalls_that_name_a_port(rule: str, names_it: bool) -> None:
@@ -201,3 +203,20 @@ def test_what_a_launch_line_tells() -> None:
     assert line.scripts == ()
     assert read_launch_line(["mpirun", "-n", "4", "python", "a.py"]).libraries == {"mpi"}
     assert read_launch_line([]).variables == {}
+
+
+def test_an_own_name_that_nobody_asks_for_may_be_missing() -> None:
+    lost = {"own": "h2", "asked": {"h2": {"addresses": [], "bindable": [], "error": "unknown"}}}
+    for variables in ({"GLOO_SOCKET_IFNAME": "eth0"}, {"TF_CONFIG": "{}"}):
+        assert said(advertised, witness("h1"), witness("h2", variables, names=lost)) == []
+    (reading,) = said(advertised, witness("h1"), witness("h2", names=lost))
+    assert reading.accused == ("h2",)
+    assert said(advertised, witness("h2", names=lost)) == []  # on one machine it does not matter
+
+
+def test_versions_seen_by_another_interpreter_than_the_jobs_are_only_possible() -> None:
+    old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
+    options = CheckOptions(same_interpreter=False)
+    found = list(versions.examine([witness("h1"), witness("h2"), witness("h3", versions=old)], options))
+    assert isinstance(found[0], Reading)
+    assert found[0].values["confidence"] == "possible"
