@@ -23,7 +23,19 @@ ALLOWED = {
     "run": {"model", "knowledge", "frameworks", "sources"},
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "report": {"model", "knowledge"},
-    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "check", "report"},
+    "cli": {
+        "cache",
+        "model",
+        "knowledge",
+        "frameworks",
+        "sources",
+        "study",
+        "zoo",
+        "diagnose",
+        "run",
+        "check",
+        "report",
+    },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 
