@@ -12,7 +12,7 @@ from phalanx.check.check import examine
 from phalanx.check.meeting import folder, store
 from phalanx.check.meeting.seat import Seat, local_folder
 from phalanx.check.options import CheckOptions
-from phalanx.check.parties import Failure, Party, by_command, by_ssh, start_all, this_machine
+from phalanx.check.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
 from phalanx.check.reading import Reading
 from phalanx.model import Report
 from phalanx.model.ranks import name_ranks
@@ -32,6 +32,7 @@ class Convening:
     wait: float = 20.0
     meet: Path | None = None
     alone: bool = False
+    ray: str | None = None  # the address of a cluster, or auto
 
 
 def convene(convening: Convening, options: CheckOptions) -> Report:
@@ -41,8 +42,18 @@ def convene(convening: Convening, options: CheckOptions) -> Report:
             "--meet is for ranks that a launcher starts, and no rank and size were found in the environment "
             "(RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK, SLURM_PROCID, …)"
         )
-    starters = _starters(convening)
-    parties, failures = start_all(starters) if starters else ([this_machine()], [])
+    failures: list[Failure] = []
+    if convening.ray is not None:
+        from phalanx.check.meeting.on_ray import parties_on_ray  # Ray takes seconds to load
+
+        try:
+            parties = parties_on_ray(convening.ray)
+        except AgentError as error:
+            raise CheckError(f"--ray {convening.ray}: {error}") from error
+    elif starters := _starters(convening):
+        parties, failures = start_all(starters)
+    else:
+        parties = [this_machine()]
     try:
         return examine(parties, options, failures)
     finally:

@@ -37,17 +37,23 @@ class Memory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name == '__init__':
             module.SENT = [one for one in S if one != '__init__']
 sys.meta_path.insert(0, Memory())
-importlib.import_module(P + '.serve').main()
+serve = importlib.import_module(P + '.serve')
 """
 # The interpreters that a shell without the user's profile may have to be told of.
 _USUAL = ("/usr/bin/python3", "/usr/local/bin/python3", "/opt/conda/bin/python3", "/usr/libexec/platform-python")
 
 
 @cache
+def agent_library() -> str:
+    """A program that makes the agent's package from memory and has `serve`; it starts nothing."""
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.py"))}
+    return _LOADER.format(sources=json.dumps(sources), package=_PACKAGE)
+
+
+@cache
 def packed_agent() -> str:
     """The line to send first: about a fifth of the sources' size."""
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.py"))}
-    program = _LOADER.format(sources=json.dumps(sources), package=_PACKAGE)
+    program = agent_library() + "serve.main()\n"
     return base64.b64encode(zlib.compress(program.encode(), 9)).decode()
 
 

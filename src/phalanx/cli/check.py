@@ -35,6 +35,8 @@ Examples:
 
     phalanx check --hosts pod-0,pod-1 --each 'kubectl exec -i {host} --'
 
+    phalanx check --ray auto
+
     torchrun --nproc-per-node 4 -m phalanx.check
 
     srun phalanx check --meet /shared/folder
@@ -61,6 +63,7 @@ def check(
             "Give it once for all hosts, or once for each."
         ),
     ] = None,
+    ray: Annotated[str | None, typer.Option(help="Nodes of a Ray cluster: its address, or auto.")] = None,
     meet: Annotated[Path | None, typer.Option(help="Under a launcher: a folder that all ranks share.")] = None,
     to_print: Annotated[bool, typer.Option("--print", help="Under a launcher: only print this rank's facts.")] = False,
     read: Annotated[str | None, typer.Option(help="Judge what ranks printed: a file, or - for standard input.")] = None,
@@ -104,7 +107,7 @@ def check(
         if to_print:
             typer.echo("\n".join(facts_to_print(options)))
             raise typer.Exit(0)
-        report = _examine(options, Convening(hosts, tuple(each or ()), python, wait, meet, alone), read)
+        report = _examine(options, Convening(hosts, tuple(each or ()), python, wait, meet, alone, ray), read)
     except CheckError as error:
         progress.close()
         typer.echo(f"phalanx: {error}", err=True)
@@ -130,9 +133,8 @@ def _examine(options: CheckOptions, convening: Convening, read: str | None) -> R
     """The report; None where another rank writes it."""
     if read is not None:
         return _read(read, options)
-    seat = (
-        None if convening.alone or convening.hosts or convening.each else seat_of({**os.environ, **options.environment})
-    )
+    is_driver = convening.alone or convening.hosts or convening.each or convening.ray
+    seat = None if is_driver else seat_of({**os.environ, **options.environment})
     if seat is not None:
         return take_part(seat, convening, options)
     return convene(convening, options)
