@@ -42,7 +42,7 @@ _KEYS = frozenset(
     ]
 )
 _EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "prose", "exit"])
-_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when"])
+_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
 
 
 def load_rule(path: Path) -> Rule:
@@ -160,6 +160,7 @@ def _fix(item: dict[str, Any], path: Path) -> FixSpec:
         confirm=item.get("confirm", ""),
         safety=Safety(item.get("safety", "display")),
         when=_checked(item["when"]) if "when" in item else None,
+        shell=item.get("shell", ""),
     )
 
 
