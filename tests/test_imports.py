@@ -19,10 +19,11 @@ ALLOWED = {
     "sources": {"model", "cache"},
     "study": {"model", "knowledge"},
     "zoo": {"model", "knowledge"},
+    "lab": {"model"},
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
     "report": {"model", "knowledge"},
-    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
+    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report", "lab"},
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 
