@@ -22,8 +22,21 @@ ALLOWED = {
     "lab": {"model"},
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
+    "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "report": {"model", "knowledge"},
-    "cli": {"model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report", "lab"},
+    "cli": {
+        "model",
+        "knowledge",
+        "frameworks",
+        "sources",
+        "study",
+        "zoo",
+        "lab",
+        "diagnose",
+        "run",
+        "check",
+        "report",
+    },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from phalanx.diagnose.claim import Claim
-from phalanx.diagnose.template import fill
 from phalanx.knowledge import FIX_PATTERNS
 from phalanx.knowledge.figures import fault_count, fix_share, frequent_fixes
 from phalanx.knowledge.rule import FixSpec
+from phalanx.knowledge.template import fill
 from phalanx.model import Fix, Place, Safety
 
 _FEWEST = 3

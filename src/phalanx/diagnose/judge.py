@@ -14,9 +14,9 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import is_building, stage_of
-from phalanx.diagnose.template import fill
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
+from phalanx.knowledge.template import fill
 from phalanx.model import Evidence, Finding, Role, Stage
 from phalanx.model.ranks import name_ranks
 

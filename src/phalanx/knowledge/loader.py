@@ -41,7 +41,7 @@ _KEYS = frozenset(
     ]
 )
 _EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "prose", "exit"])
-_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when"])
+_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
 
 
 class RuleError(ValueError):
@@ -164,6 +164,7 @@ def _fix(item: dict[str, Any], path: Path) -> FixSpec:
         confirm=item.get("confirm", ""),
         safety=Safety(item.get("safety", "display")),
         when=_checked(item["when"]) if "when" in item else None,
+        shell=item.get("shell", ""),
     )
 
 

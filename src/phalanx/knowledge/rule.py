@@ -65,6 +65,7 @@ class FixSpec:
     confirm: str = ""
     safety: Safety = Safety.DISPLAY
     when: Expression | None = None
+    shell: str = ""  # the same as a shell command; printed by `phalanx check --fix-script` if it is safe
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,12 +79,21 @@ def _evidence_in(item: list[Any]) -> EvidenceSpec:
 
 
 def _fix_out(fix: FixSpec) -> list[Any]:
-    return [fix.pattern, fix.title, fix.do, fix.why, fix.confirm, fix.safety.value, _expression_out(fix.when)]
+    return [
+        fix.pattern,
+        fix.title,
+        fix.do,
+        fix.why,
+        fix.confirm,
+        fix.safety.value,
+        _expression_out(fix.when),
+        fix.shell,
+    ]
 
 
 def _fix_in(item: list[Any]) -> FixSpec:
-    pattern, title, do, why, confirm, safety, when = item
-    return FixSpec(pattern, title, do, why, confirm, Safety(safety), _expression_in(when))
+    pattern, title, do, why, confirm, safety, when, shell = item
+    return FixSpec(pattern, title, do, why, confirm, Safety(safety), _expression_in(when), shell)
 
 
 def _expression_out(expression: Expression | None) -> list[Any] | None:

@@ -70,6 +70,7 @@ class Fix:
     safety: Safety
     where: Place | None = None
     study_share: float | None = None
+    shell: str = ""  # the same as a shell command, where one does it
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,5 @@ class Finding:
     summary: str
     fixes: tuple[Fix, ...]
     evidence: tuple[Evidence, ...]
+    culprit_hosts: tuple[str, ...] = ()  # where hosts are examined, with or without ranks on them
+    victim_hosts: tuple[str, ...] = ()

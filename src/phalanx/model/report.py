@@ -59,6 +59,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "culprit_ranks": list(finding.culprit_ranks),
         "victim_ranks": list(finding.victim_ranks),
         "affected_ranks": list(finding.affected_ranks),
+        "culprit_hosts": list(finding.culprit_hosts),
+        "victim_hosts": list(finding.victim_hosts),
         "title": finding.title,
         "summary": finding.summary,
         "fixes": [_fix(fix) for fix in finding.fixes],
@@ -76,6 +78,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
         "where": {"file": fix.where.file, "line": fix.where.line} if fix.where else None,
         "safety": fix.safety.value,
         "study_share": fix.study_share,
+        "shell": fix.shell,
     }
 
 

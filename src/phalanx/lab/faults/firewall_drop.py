@@ -8,4 +8,6 @@ EXPECTED = Expected(cause="firewall-drops", hosts=("h1",))
 
 def apply(bed: Bed, host: str = "h1") -> None:
     """Connections that the host itself makes go through."""
-    bed[host].filter('iifname "lo" accept', "ct state established,related accept", "tcp flags syn / fin,syn,rst,ack drop")
+    bed[host].filter(
+        'iifname "lo" accept', "ct state established,related accept", "tcp flags syn / fin,syn,rst,ack drop"
+    )

@@ -4,7 +4,12 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.services import listen
 
-EXPECTED = Expected(cause="foreign-service-on-port", hosts=("h0",), also=("master-addr-unroutable", "master-addr-wrong-host"), at_least=3)
+EXPECTED = Expected(
+    cause="foreign-service-on-port",
+    hosts=("h0",),
+    also=("master-addr-unroutable", "master-addr-wrong-host"),
+    at_least=3,
+)
 
 
 def apply(bed: Bed, owner: str = "") -> None:

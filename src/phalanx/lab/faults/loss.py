@@ -13,5 +13,6 @@ def apply(bed: Bed, host: str = "h1", percent: int = 5) -> None:
         plain_frames(other)
     port = bed[host].port
     bed.switch_filter(
-        f'oifname "{port}" numgen random mod 100 < {percent} drop', f'iifname "{port}" numgen random mod 100 < {percent} drop'
+        f'oifname "{port}" numgen random mod 100 < {percent} drop',
+        f'iifname "{port}" numgen random mod 100 < {percent} drop',
     )

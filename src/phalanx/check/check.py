@@ -1,0 +1,179 @@
+"""The whole check: ask every party for its facts, compare them, lint the variables, probe the network, conclude."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any, Protocol, cast
+
+from phalanx.check import lint, probes
+from phalanx.check.findings import findings_of
+from phalanx.check.options import CheckOptions, NetworkOptions
+from phalanx.check.parties import AgentError, Failure, Party
+from phalanx.check.reading import Reading
+from phalanx.check.unreached import readings_of_failures
+from phalanx.check.witness import Witness, rank_of
+from phalanx.model import Host, Rank, Report, Unchecked, World
+
+_CLOCK_ASKED = 3
+_MOST_AT_ONCE = 64
+
+
+class Comparison(Protocol):
+    """What a module of `probes/` or `lint/` offers."""
+
+    def examine(self, witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+        """Look at all parties' facts."""
+
+
+def examine(parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = ()) -> Report:
+    """Everything that can be found out. The parties are left open."""
+    named, witnesses, unchecked = gather(parties, options)
+    readings, more = judge_facts(witnesses, options)
+    readings += readings_of_failures(failures)
+    unchecked += more
+    if options.network and len(named) > 1:
+        seen, more = _probe_network(named, witnesses, options)
+        readings += seen
+        unchecked += more
+    return make_report(readings, witnesses, unchecked)
+
+
+def gather(parties: Sequence[Party], options: CheckOptions) -> tuple[list[Party], list[Witness], list[Unchecked]]:
+    """The facts of every party, asked at once; parties that do not answer are said to be unchecked."""
+    options.say(f"asking {len(parties)} part{'ies' if len(parties) > 1 else 'y'} for facts")
+    args = {"environment": dict(options.environment), "paths": list(options.paths), "code": list(options.code)}
+    named: list[Party] = []
+    witnesses: list[Witness] = []
+    unchecked: list[Unchecked] = []
+    with ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE)) as pool:
+        told = list(pool.map(lambda party: _ask(party, args, options.patience), parties))
+        for party, (facts, ahead, error, why) in zip(parties, told, strict=True):
+            if facts is None:
+                unchecked.append(
+                    Unchecked(f"everything on {party.label or 'this machine'}", f"an agent that answers ({why})")
+                )
+                continue
+            witness = _witness(party, facts, ahead, error, {one.label for one in witnesses})
+            witnesses.append(witness)
+            named.append(party.renamed(witness.label, witness.host, witness.ranks))
+            for section, reason in facts.get("missing", {}).items():
+                unchecked.append(Unchecked(f"{section} on {witness.label}", reason))
+        if len(witnesses) > 1:
+            witnesses = _with_names(named, witnesses, pool)
+    return named, witnesses, unchecked
+
+
+def _ask(party: Party, args: dict[str, Any], patience: float) -> tuple[dict[str, Any] | None, float | None, float, str]:
+    """Facts, how far its clock is ahead, by how much that may be wrong, and why there is nothing."""
+    try:
+        facts = party.ask("facts", args, patience + 2.0)[0]
+        best: tuple[float, float] | None = None
+        for _ in range(_CLOCK_ASKED):
+            before = time.time()
+            there = float(party.ask("clock", {}, patience)[0]["time"])
+            after = time.time()
+            error = (after - before) / 2
+            if best is None or error < best[1]:
+                best = (there - (before + after) / 2, error)
+    except (AgentError, LookupError) as problem:
+        return None, None, 0.0, str(problem) or "no answer"
+    return facts, best[0] if best else None, best[1] if best else 0.0, ""
+
+
+def _witness(party: Party, facts: dict[str, Any], ahead: float | None, error: float, taken: set[str]) -> Witness:
+    variables = facts.get("environment", {}).get("variables", {})
+    rank = rank_of(variables)
+    ranks = party.ranks or ((rank,) if rank is not None else ())
+    host = party.host or str(facts.get("who", {}).get("hostname") or "this machine")
+    label = host
+    if label in taken and ranks:
+        label = f"rank {ranks[0]} on {host}"
+    number = 2
+    while label in taken:
+        label = f"{host} ({number})"
+        number += 1
+    return Witness(label, host, ranks, facts, ahead, error)
+
+
+def _with_names(parties: Sequence[Party], witnesses: Sequence[Witness], pool: ThreadPoolExecutor) -> list[Witness]:
+    """Every party looks up every host's own name."""
+    names = list(dict.fromkeys(str(witness.section("names").get("own") or "") for witness in witnesses))
+    names = [name for name in names if name]
+
+    def look_up(party: Party) -> Mapping[str, Any]:
+        try:
+            return party.ask("resolve", {"names": names}, 4.0)[0]
+        except (AgentError, LookupError):
+            return {}
+
+    found = pool.map(look_up, parties)
+    return [
+        Witness(one.label, one.host, one.ranks, one.facts, one.clock_ahead, one.clock_error, resolved)
+        for one, resolved in zip(witnesses, found, strict=True)
+    ]
+
+
+def judge_facts(witnesses: Sequence[Witness], options: CheckOptions) -> tuple[list[Reading], list[Unchecked]]:
+    """Every comparison and every lint."""
+    readings: list[Reading] = []
+    unchecked: list[Unchecked] = []
+    for module in [*_modules(probes), *_modules(lint)]:
+        for found in module.examine(witnesses, options):
+            if isinstance(found, Reading):
+                readings.append(found)
+            else:
+                unchecked.append(found)
+    return readings, unchecked
+
+
+def _modules(package: ModuleType) -> list[Comparison]:
+    names = sorted(found.name for found in iter_modules(package.__path__))
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
+    return [cast(Comparison, module) for module in modules if hasattr(module, "examine")]
+
+
+def _probe_network(
+    parties: Sequence[Party], witnesses: Sequence[Witness], options: CheckOptions
+) -> tuple[list[Reading], list[Unchecked]]:
+    try:
+        network = import_module("phalanx.check.network")  # loaded only when there are packets to send
+    except ModuleNotFoundError:
+        return [], [Unchecked("the network between the parties", "the network probes, which this installation lacks")]
+    asked = NetworkOptions(options.timeout, options.large, store_of(witnesses), options.say)
+    readings, unchecked = network.probe_network(parties, {one.label: one for one in witnesses}, asked)
+    return list(readings), list(unchecked)
+
+
+def store_of(witnesses: Sequence[Witness]) -> tuple[str, int] | None:
+    """Where the ranks would meet, by what most of them are told."""
+    told = [
+        (address, int(port))
+        for witness in witnesses
+        if (address := witness.variable("MASTER_ADDR"))
+        and (port := witness.variable("MASTER_PORT") or "29500").isdigit()
+    ]
+    return max(set(told), key=told.count) if told else None
+
+
+def make_report(readings: Sequence[Reading], witnesses: Sequence[Witness], unchecked: Sequence[Unchecked]) -> Report:
+    """The report of the contract."""
+    hosts: dict[str, list[int]] = {}
+    for witness in witnesses:
+        hosts.setdefault(witness.host, []).extend(witness.ranks)
+    ranks = {rank: witness.host for witness in witnesses for rank in witness.ranks}
+    sizes = [int(size) for one in witnesses if (size := one.variable("WORLD_SIZE") or "").isdigit()]
+    world = World(
+        size=max(set(sizes), key=sizes.count) if sizes else None,
+        launcher=None,
+        hosts=tuple(Host(name, tuple(sorted(set(found)))) for name, found in hosts.items()),
+        ranks=tuple(Rank(number, host) for number, host in sorted(ranks.items())),
+    )
+    by_label = {witness.label: witness for witness in witnesses}
+    findings = findings_of(readings, by_label)
+    kept = tuple(dict.fromkeys(unchecked))
+    return Report(world, tuple(findings), kept, tuple(witness.label for witness in witnesses))

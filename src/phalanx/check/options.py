@@ -1,0 +1,37 @@
+"""What the user asked for: what to look at, and how long to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+def _say_nothing(_text: str) -> None:
+    """For whoever wants no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """For the probes that send packets."""
+
+    timeout: float = 2.0  # of one connection
+    large: bool = True  # also large messages, latency and bandwidth
+    store: tuple[str, int] | None = None  # MASTER_ADDR and MASTER_PORT, as given
+    say: Callable[[str], None] = _say_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """For the whole check."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside what the parties have: --env
+    paths: tuple[str, ...] = ()  # that must be writable, with space
+    space: int = 1 << 30  # bytes that a path must have left
+    code: tuple[str, ...] = ()  # scripts and folders that must be alike
+    libraries: frozenset[str] = frozenset()  # that the job uses: gloo, nccl, mpi, …; empty = what the variables tell
+    ranks_wanted: int | None = None  # how many ranks the job is to have, where that is known
+    network: bool = True
+    large: bool = True
+    timeout: float = 2.0
+    patience: float = 5.0  # for one party's facts
+    say: Callable[[str], None] = _say_nothing
