@@ -52,7 +52,7 @@ def die_with_parent() -> None:
 
 def outer_id() -> int:
     """This process as the caller sees it: /proc is still the caller's."""
-    return int(os.readlink("/proc/self"))  # noqa: PTH115
+    return int(os.readlink("/proc/self"))
 
 
 def become_root_of_own() -> None:

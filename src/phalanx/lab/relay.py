@@ -26,7 +26,7 @@ def open_link(name: str) -> socket.socket:
 
 def read_all(sock: socket.socket) -> list[bytes]:
     """What came in; what we sent ourselves is seen too, and left out."""
-    found = []
+    found: list[bytes] = []
     while True:
         try:
             frame, address = sock.recvfrom(_LONGEST_FRAME)

@@ -156,7 +156,7 @@ def neighbour_is_missing(address: str) -> bool:
 
 
 def _ask(what: int, body: bytes, flags: int) -> list[tuple[int, bytes]]:
-    found = []
+    found: list[tuple[int, bytes]] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as asker:
         asker.settimeout(1.0)
         asker.send(_HEAD.pack(_HEAD.size + len(body), what, flags, 1, 0) + body)

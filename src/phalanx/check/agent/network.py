@@ -157,7 +157,7 @@ def idle(args: dict[str, Any], emit: Emit) -> None:
         kept = _kept.pop(str(args["token"]), [])
     wait = float(args.get("wait", 1.2))
     ends = time.monotonic() + wait
-    for number, sock, since in kept:
+    for _, sock, _ in kept:
         sock.setblocking(False)
         try:
             sock.send(b"ping\n")
@@ -168,7 +168,7 @@ def idle(args: dict[str, Any], emit: Emit) -> None:
         try:
             sock.settimeout(max(0.01, ends - time.monotonic()))
             told["outcome"] = "pong" if sock.recv(16) == b"pong\n" else "reset"
-        except TimeoutError:  # noqa: UP041: another class before Python 3.10
+        except TimeoutError:  # another class than TimeoutError before Python 3.10
             info = kernel.tcp_info(sock)
             told["outcome"] = "silent" if info.get("unacked", 1) else "busy"
         except OSError as error:

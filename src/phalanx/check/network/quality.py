@@ -1,0 +1,228 @@
+"""Judges paths that work, but badly: large messages that get stuck, loss, latency, bandwidth, connections forgotten when idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from phalanx.check.network.nodes import family_of
+from phalanx.check.network.survey import Survey
+from phalanx.check.network.words import common_host, named
+from phalanx.check.reading import Reading
+
+Pair = tuple[int, int]
+_LOST_SHARE, _LOST_LEAST = 0.004, 3
+_SLOW_US, _SLOW_TIMES = 5_000, 5
+_NARROW_RATE, _NARROW_TIMES, _NARROW_BELOW = (
+    12.5e6,
+    8,
+    60e6,
+)  # bytes a second: 100 Mbit/s; and by how much slower than most
+_MOST_AGAIN = 12
+_HEADERS = {4: 40, 6: 60}
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The best figures of a path over all its measurements: a busy host only ever makes them worse."""
+
+    rtt_us: float
+    rate: float  # of the slower direction
+    lost: int
+    sent: int
+    stalled: bool
+
+
+def judge_sizes(survey: Survey) -> list[Reading]:
+    """Small messages pass, large ones do not."""
+    mesh = survey.mesh()
+    stuck = [pair for pair, one in mesh.items() if one.answered and one.large != "ok" and _is_stuck(survey, pair)]
+    if not stuck:
+        return []
+    labels = [node.label for node in survey.nodes]
+    accused = common_host(stuck, [pair for pair, one in mesh.items() if one.answered and one.large == "ok"])
+    passing = [size for pair in stuck for size, way in survey.sizes.get(pair, {}).items() if way == "ok"]
+    most = min((max(sizes) for sizes in _passing(survey, stuck)), default=0)
+    family = family_of(survey.nodes[stuck[0][1]].address)
+    mtu = most + _HEADERS[family] if passing else 0
+    nodes = [survey.nodes[number] for pair in stuck for number in pair]
+    said = max(node.mtu for node in nodes)
+    interface = nodes[0].interface
+    upto = f"packets of up to {mtu} bytes pass" if mtu else "no size that was tried passes"
+    hosts = {number for pair in stuck for number in pair}
+    text = f"check: large messages between {named(labels, hosts)} get stuck: {upto}, larger ones do not, although {interface} says an MTU of {said}"
+    values = {"mtu": str(mtu or 1400), "said": str(said), "interface": interface}
+    return [
+        Reading(
+            text,
+            tuple(labels[number] for number in accused or sorted(hosts)),
+            tuple(labels[number] for number in sorted(hosts - set(accused))),
+            values,
+        )
+    ]
+
+
+def _passing(survey: Survey, stuck: Iterable[Pair]) -> list[list[int]]:
+    found = [[size for size, way in survey.sizes.get(pair, {}).items() if way == "ok"] for pair in stuck]
+    return [sizes for sizes in found if sizes]
+
+
+def _is_stuck(survey: Survey, pair: Pair) -> bool:
+    """Asked a second time, by sizes: some size must get stuck again. Pairs that were not asked follow their stalled call."""
+    sizes = survey.sizes.get(pair)
+    if sizes is None:
+        return bool(survey.sizes)
+    return any(way in ("up", "down") for way in sizes.values())
+
+
+def speeds(survey: Survey) -> dict[Pair, Speed]:
+    """Figures by pair."""
+    found = {}
+    for pair, told in survey.speeds.items():
+        whole = [one for one in told if one.get("outcome") == "ok"]
+        rtts = [float(one["min_rtt_us"] or one["ping_us"]) for one in whole]
+        last = told[-1].get("drip") or {}
+        lost = max(int(last.get("up", 0)), int(last.get("up_gaps", 0))) + max(
+            int(last.get("down", 0)), int(last.get("down_gaps", 0))
+        )
+        sent = int(last.get("up_of", 0)) + int(last.get("down_of", 0))
+        rates = [min(_rate(one, "up"), _rate(one, "down")) for one in whole]
+        stalled = told[-1].get("outcome") != "ok"
+        found[pair] = Speed(min(rtts, default=0.0), max(rates, default=0.0), lost, sent, stalled)
+    return found
+
+
+def _rate(one: Mapping[str, Any], way: str) -> float:
+    return max(float(one[way]["rate"]), float(one.get(f"{way}_delivery") or 0))
+
+
+def suspects(survey: Survey) -> list[Pair]:
+    """What to measure once more: bad once may be chance, or a busy host."""
+    figures = speeds(survey)
+    usual_rtt = median([one.rtt_us for one in figures.values()]) if figures else 0
+    usual_rate = median([one.rate for one in figures.values()]) if figures else 0
+    worst: dict[Pair, float] = {}
+    for pair, one in figures.items():
+        badness = one.lost * 10.0 + (1000.0 if one.stalled else 0.0)
+        badness += one.rtt_us / 1000 if one.rtt_us > max(2000.0, 3 * usual_rtt) else 0
+        badness += 50.0 if one.rate < max(2 * _NARROW_RATE, min(usual_rate / 4, 2 * _NARROW_BELOW)) else 0
+        if badness:
+            worst[pair] = badness
+    for pair, call in survey.mesh().items():  # not measured, but its call was slow or had to be made again
+        if pair not in figures and (pair[1], pair[0]) not in figures and call.answered and call.large == "ok":
+            slow = call.rtt_us > max(_SLOW_US, 4 * usual_rtt) and usual_rtt
+            if slow or call.resent > 1 or call.attempts > 1:
+                worst[pair] = 1.0
+    return sorted(worst, key=lambda pair: -worst[pair])[:_MOST_AGAIN]
+
+
+def judge_speed(survey: Survey) -> list[Reading]:
+    """Loss, then latency, then bandwidth: each of them makes the next look bad too."""
+    figures = {pair: one for pair, one in speeds(survey).items() if not one.stalled or one.sent}
+    if not figures:
+        return []
+    labels = [node.label for node in survey.nodes]
+    found = []
+    lossy = [pair for pair, one in figures.items() if one.lost >= _LOST_LEAST and one.lost >= _LOST_SHARE * one.sent]
+    if lossy:
+        share = max(figures[pair].lost / max(1, figures[pair].sent) for pair in lossy)
+        text = "check: packets between {hosts} are lost: up to {share} of small messages at a low rate had to be sent again"
+        found.append(_spoken(text, labels, lossy, figures, {"share": f"{share:.1%}"}))
+    far = [pair for pair in _far(figures) if pair not in lossy]
+    if far:
+        values = {
+            "rtt": _ms(max(figures[pair].rtt_us for pair in far)),
+            "usual": _usual([one.rtt_us for pair, one in figures.items() if pair not in far]),
+        }
+        found.append(
+            _spoken("check: messages between {hosts} take {rtt} there and back{usual}", labels, far, figures, values)
+        )
+    narrow = [pair for pair in _narrow(figures) if pair not in lossy and pair not in far]
+    if narrow:
+        rest = [one.rate for pair, one in figures.items() if pair not in narrow]
+        values = {
+            "rate": _mbit(min(figures[pair].rate for pair in narrow)),
+            "usual": f", between others {_mbit(median(rest))}" if rest else "",
+        }
+        found.append(
+            _spoken("check: the path between {hosts} carries only {rate}{usual}", labels, narrow, figures, values)
+        )
+    return found
+
+
+def _far(figures: Mapping[Pair, Speed]) -> list[Pair]:
+    usual = median([one.rtt_us for one in figures.values()])
+    least = min(one.rtt_us for one in figures.values())
+    bound = max(
+        _SLOW_US,
+        _SLOW_TIMES * least
+        if len(figures) > 1 and usual > _SLOW_US
+        else _SLOW_TIMES * usual
+        if len(figures) > 2
+        else 0,
+    )
+    return [pair for pair, one in figures.items() if one.rtt_us > bound]
+
+
+def _narrow(figures: Mapping[Pair, Speed]) -> list[Pair]:
+    best = max(one.rate for one in figures.values())
+    return [
+        pair
+        for pair, one in figures.items()
+        if 0 < one.rate < _NARROW_RATE or (one.rate < best / _NARROW_TIMES and 0 < one.rate < _NARROW_BELOW)
+    ]
+
+
+def _spoken(
+    text: str, labels: Sequence[str], bad: Sequence[Pair], figures: Mapping[Pair, Speed], values: Mapping[str, str]
+) -> Reading:
+    accused = common_host(bad, figures)
+    hosts = {number for pair in bad for number in pair}
+    rest = hosts - set(accused)
+    who = f"{named(labels, accused)} and {named(labels, rest)}" if accused and rest else named(labels, hosts)
+    spoken = text.format(hosts=who, **values)
+    return Reading(
+        spoken,
+        tuple(labels[number] for number in accused or sorted(hosts)),
+        tuple(labels[number] for number in sorted(rest)),
+        dict(values),
+    )
+
+
+def _ms(us: float) -> str:
+    return f"{us / 1000:.1f} ms"
+
+
+def _usual(rtts: Sequence[float]) -> str:
+    return f", those between others {_ms(median(rtts))}" if rtts else ""
+
+
+def _mbit(rate: float) -> str:
+    return f"{rate * 8 / 1e6:.0f} Mbit/s" if rate >= 125_000 else f"{rate * 8 / 1e3:.0f} kbit/s"
+
+
+def judge_idle(survey: Survey) -> list[Reading]:
+    """Connections that worked, were idle, and no longer carry anything."""
+    mesh = survey.mesh()
+    dead = [(int(one["id"][0]), int(one["id"][1])) for one in survey.idle if one.get("outcome") in ("silent", "reset")]
+    good = [(int(one["id"][0]), int(one["id"][1])) for one in survey.idle if one.get("outcome") == "pong"]
+    dead = [pair for pair in dead if pair in mesh and mesh[pair].large == "ok"]
+    if not dead:
+        return []
+    labels = [node.label for node in survey.nodes]
+    accused = common_host(dead, good)
+    hosts = {number for pair in dead for number in pair}
+    text = f"check: connections between {named(labels, hosts)} are forgotten when idle: after {survey.idle_s:.1f} s without a message they carry nothing any more, new ones work"
+    told = [survey.listening.get(number, {}).get("forgetting", {}).get("established") for number in accused or hosts]
+    known = [int(one) for one in told if one is not None and int(one) < 7200]
+    values = {"seconds": str(min(known)) if known else f"less than {survey.idle_s:.1f}"}
+    return [
+        Reading(
+            text,
+            tuple(labels[number] for number in accused or sorted(hosts)),
+            tuple(labels[number] for number in sorted(hosts - set(accused))),
+            values,
+        )
+    ]
