@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _STAGGER = (0.0, 0.25, 0.55)  # of the time-out
 _AGAIN_S = 0.3  # after an answer that was no
 _MOST_AT_ONCE = 400
-_STALLED_S, _BUSY_S = 1.2, 3.0
+_STALLED_S, _BUSY_S = 0.8, 3.0
+_ENOUGH = 0.5  # of the time-out, for a target that has said no once: ICMP messages are rationed
 CONNECTING, GREETING, LARGE_UP, LARGE_DOWN = range(4)
 
 
@@ -87,7 +88,7 @@ class Caller:
         for call in list(self.active):
             if call.result is None and call.answered:
                 self._look_at_the_talk(call, now)
-            elif call.result is None and now - call.began >= self.timeout:
+            elif call.result is None and now - call.began >= self.timeout * (_ENOUGH if call.failure else 1):
                 self._end(call, call.failure or self._silence(call))
             elif call.result is None and call.made < len(_STAGGER) and now >= call.next:
                 self._attempt(call)
@@ -101,7 +102,7 @@ class Caller:
                 self._end(call, {"outcome": "mute"}, attempt)
             elif attempt.stage == LARGE_UP and quiet > _STALLED_S:
                 info = kernel.tcp_info(attempt.sock)
-                if (info.get("backoff", 0) >= 2 and info.get("unacked", 0)) or quiet > _BUSY_S:
+                if (info.get("retransmits", 0) >= 2 and info.get("unacked", 0)) or quiet > _BUSY_S:
                     self._end(call, {"outcome": "ok", "large": "up", "info": info}, attempt)
             elif attempt.stage == LARGE_DOWN and quiet > _STALLED_S + 0.6:
                 self._end(call, {"outcome": "ok", "large": "down", "info": kernel.tcp_info(attempt.sock)}, attempt)

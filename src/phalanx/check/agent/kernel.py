@@ -16,7 +16,7 @@ _GET_ROUTE, _GET_NEIGHBOUR = 26, 30
 _INCOMPLETE, _FAILED = 0x01, 0x20
 # name: where it stands in struct tcp_info, and how it is read; all but the first two only in kernels since 4.x.
 _INFO = {
-    "backoff": (4, "=B"),
+    "retransmits": (2, "=B"),
     "unacked": (24, "=I"),
     "snd_mss": (16, "=I"),
     "lost": (32, "=I"),

@@ -72,7 +72,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     found += judge_columns(table)
     found += judge_parts(table)
     found += judge_pairs(table)
-    found += judge_store(seen, table)
+    found += judge_store(seen, table, concerned)
     found += judge_sizes(seen)
     found += judge_speed(seen)
     found += judge_idle(seen)

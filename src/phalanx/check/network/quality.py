@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -9,7 +10,7 @@ from typing import Any
 
 from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
-from phalanx.check.network.words import common_host, named
+from phalanx.check.network.words import between, common_host, named
 from phalanx.check.reading import Reading
 
 Pair = tuple[int, int]
@@ -20,7 +21,7 @@ _NARROW_RATE, _NARROW_TIMES, _NARROW_BELOW = (
     8,
     60e6,
 )  # bytes a second: 100 Mbit/s; and by how much slower than most
-_MOST_AGAIN = 12
+_MOST_AGAIN, _MOST_OF_EACH = 64, 2
 _HEADERS = {4: 40, 6: 60}
 
 
@@ -78,17 +79,15 @@ def _is_stuck(survey: Survey, pair: Pair) -> bool:
 
 
 def speeds(survey: Survey) -> dict[Pair, Speed]:
-    """Figures by pair."""
+    """Figures by pair; loss is that of the last measurement, since the first may have met a busy host."""
     found = {}
     for pair, told in survey.speeds.items():
-        whole = [one for one in told if one.get("outcome") == "ok"]
-        rtts = [float(one["min_rtt_us"] or one["ping_us"]) for one in whole]
-        last = told[-1].get("drip") or {}
-        lost = max(int(last.get("up", 0)), int(last.get("up_gaps", 0))) + max(
-            int(last.get("down", 0)), int(last.get("down_gaps", 0))
-        )
+        rtts = [float(rtt) for one in told if (rtt := one.get("min_rtt_us") or one.get("ping_us"))]
+        dripped = [one for one in told if "drip" in one]
+        last = dripped[-1]["drip"] if dripped else {"up": told[-1].get("resent", 0)}
+        lost = int(last.get("up", 0)) + int(last.get("down", 0))
         sent = int(last.get("up_of", 0)) + int(last.get("down_of", 0))
-        rates = [min(_rate(one, "up"), _rate(one, "down")) for one in whole]
+        rates = [min(_rate(one, "up"), _rate(one, "down")) for one in told if "up" in one and "down" in one]
         stalled = told[-1].get("outcome") != "ok"
         found[pair] = Speed(min(rtts, default=0.0), max(rates, default=0.0), lost, sent, stalled)
     return found
@@ -98,16 +97,16 @@ def _rate(one: Mapping[str, Any], way: str) -> float:
     return max(float(one[way]["rate"]), float(one.get(f"{way}_delivery") or 0))
 
 
-def suspects(survey: Survey) -> list[Pair]:
-    """What to measure once more: bad once may be chance, or a busy host."""
+def suspects(survey: Survey) -> dict[Pair, Mapping[str, Any]]:
+    """What to measure once more, few of each host: bad once may be chance, or a busy host."""
     figures = speeds(survey)
     usual_rtt = median([one.rtt_us for one in figures.values()]) if figures else 0
-    usual_rate = median([one.rate for one in figures.values()]) if figures else 0
+    best_rate = max([one.rate for one in figures.values()], default=0.0)
     worst: dict[Pair, float] = {}
     for pair, one in figures.items():
         badness = one.lost * 10.0 + (1000.0 if one.stalled else 0.0)
         badness += one.rtt_us / 1000 if one.rtt_us > max(2000.0, 3 * usual_rtt) else 0
-        badness += 50.0 if one.rate < max(2 * _NARROW_RATE, min(usual_rate / 4, 2 * _NARROW_BELOW)) else 0
+        badness += 50.0 if 0 < one.rate < max(2 * _NARROW_RATE, min(best_rate / 4, 2 * _NARROW_BELOW)) else 0
         if badness:
             worst[pair] = badness
     for pair, call in survey.mesh().items():  # not measured, but its call was slow or had to be made again
@@ -115,7 +114,28 @@ def suspects(survey: Survey) -> list[Pair]:
             slow = call.rtt_us > max(_SLOW_US, 4 * usual_rtt) and usual_rtt
             if slow or call.resent > 1 or call.attempts > 1:
                 worst[pair] = 1.0
-    return sorted(worst, key=lambda pair: -worst[pair])[:_MOST_AGAIN]
+    chosen = _few_of_each(sorted(worst, key=lambda pair: -worst[pair]))
+    return {pair: _closer(figures.get(pair)) for pair in chosen}
+
+
+def _closer(seen: Speed | None) -> Mapping[str, Any]:
+    """How to look again: longer at what was bad, and only at that."""
+    if seen is None:
+        return {}
+    if seen.lost or seen.stalled:
+        return {"drips": 300, "seconds": 0.0, "timeout": 2.0}
+    return {"drips": 0, "seconds": 0.0 if seen.rtt_us > _SLOW_US else 0.15, "timeout": 2.0}
+
+
+def _few_of_each(pairs: Iterable[Pair]) -> list[Pair]:
+    """At most two pairs of a host: if it is at fault, two show it."""
+    count: Counter[int] = Counter()
+    found: list[Pair] = []
+    for pair in pairs:
+        if max(count[number] for number in pair) < _MOST_OF_EACH and len(found) < _MOST_AGAIN:
+            found.append(pair)
+            count.update(pair)
+    return found
 
 
 def judge_speed(survey: Survey) -> list[Reading]:
@@ -181,7 +201,7 @@ def _spoken(
     accused = common_host(bad, figures)
     hosts = {number for pair in bad for number in pair}
     rest = hosts - set(accused)
-    who = f"{named(labels, accused)} and {named(labels, rest)}" if accused and rest else named(labels, hosts)
+    who = between(labels, accused, rest)
     spoken = text.format(hosts=who, **values)
     return Reading(
         spoken,

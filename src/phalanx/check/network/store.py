@@ -6,13 +6,12 @@ import ipaddress
 from collections.abc import Mapping
 
 from phalanx.check.network.blocked import Table
+from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
 from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
-
-_IN_USE = 98
 
 
 def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int]]:
@@ -26,12 +25,13 @@ def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int,
     return found
 
 
-def judge_store(survey: Survey, table: Table) -> list[Reading]:
+def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """The store's port alone: what is wrong with the whole host is said by the table of pairs."""
     home = next((node for node in survey.nodes if node.stores), None)
     by_source: dict[int, list[Called]] = {}
     for one in survey.of("store"):
-        by_source.setdefault(one.source, []).append(one)
+        if one.source not in skip:
+            by_source.setdefault(one.source, []).append(one)
     found = [*_foreign(survey, by_source), *_first_address(survey, by_source)]
     if home is None:
         return found
@@ -42,7 +42,7 @@ def judge_store(survey: Survey, table: Table) -> list[Reading]:
         if source == home.number or not mine or any(one.answered for one in mine) or pair is None or not pair.answered:
             continue
         if mine[0].outcome in ("silent", "refused", "rejected", "no-neighbour", "reset") and _listens(
-            survey, home.number
+            survey, home.number, mine[0].ip
         ):
             shut.append(mine[0])
     if shut:
@@ -56,8 +56,9 @@ def judge_store(survey: Survey, table: Table) -> list[Reading]:
     return found
 
 
-def _listens(survey: Survey, number: int) -> bool:
-    return any(one.get("given") and "errno" not in one for one in survey.listening.get(number, {}).get("ports", ()))
+def _listens(survey: Survey, number: int, ip: str) -> bool:
+    """Whether the check itself has the store's port there, so that nobody else can."""
+    return survey.open_port(number, family_of(ip), "given") is not None
 
 
 def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:
@@ -69,7 +70,7 @@ def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Read
     strange = [
         one
         for one in strange
-        if one.outcome == "foreign" or one.ip not in owned or _listens(survey, owned[one.ip].number)
+        if one.outcome == "foreign" or one.ip not in owned or _listens(survey, owned[one.ip].number, one.ip)
     ]
     if not strange:
         return []

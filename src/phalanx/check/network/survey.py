@@ -16,6 +16,7 @@ LARGE = 24 << 10  # more than a jumbo frame each way, in every call
 IDLE_S = 1.3
 _SIZES = (8948, 4000, 1460, 1440, 1410, 1400, 1380, 1360, 1340, 1300, 1240, 1180, 1000, 500)
 _MOST_SIZED = 6
+_MOST_AGAIN = 3  # rounds
 
 
 @dataclass(slots=True)
@@ -146,21 +147,22 @@ def find_sizes(talk: Talk, survey: Survey, timeout: float) -> None:
             survey.sizes.setdefault((one.source, one.target), {})[int(one.kind.split()[1])] = way
 
 
-def measure(talk: Talk, survey: Survey, again: Callable[[Survey], list[tuple[int, int]]]) -> None:
+def measure(talk: Talk, survey: Survey, again: Callable[[Survey], Mapping[tuple[int, int], Mapping[str, Any]]]) -> None:
     """Latency, loss and bandwidth in rounds; then what looks bad once more, with nothing else going on."""
     mesh = survey.mesh()
     usable = {pair for pair, one in mesh.items() if one.answered and one.large == "ok"}
     numbers = sorted({number for pair in usable for number in pair})
     for pairs in rounds(len(numbers)):
         wanted = [(numbers[one], numbers[other]) for one, other in pairs]
-        _measure_round(talk, survey, [pair for pair in wanted if pair in usable], {"drips": 100, "bytes": 1 << 20})
-    for pairs in without_collisions(again(survey))[:6]:
-        _measure_round(talk, survey, pairs, {"drips": 500, "bytes": 4 << 20, "seconds": 0.4, "timeout": 4.0})
+        _measure_round(talk, survey, {pair: {} for pair in wanted if pair in usable})
+    suspected = again(survey)
+    for pairs in without_collisions(list(suspected))[:_MOST_AGAIN]:
+        _measure_round(talk, survey, {pair: suspected[pair] for pair in pairs})
 
 
-def _measure_round(talk: Talk, survey: Survey, pairs: Sequence[tuple[int, int]], how: Mapping[str, Any]) -> None:
+def _measure_round(talk: Talk, survey: Survey, pairs: Mapping[tuple[int, int], Mapping[str, Any]]) -> None:
     args = {}
-    for source, target in pairs:
+    for (source, target), how in pairs.items():
         node = survey.nodes[target]
         port = survey.open_port(target, family_of(node.address))
         args[source] = {**how, "targets": [{"id": [source, target], "address": node.address, "port": port}]}

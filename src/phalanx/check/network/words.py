@@ -95,3 +95,13 @@ def common_host(bad: Iterable[tuple[int, int]], good: Iterable[tuple[int, int]])
 def named(labels: Sequence[str], numbers: Iterable[int]) -> str:
     """Hosts by their labels."""
     return name_all([labels[number] for number in sorted(set(numbers))])
+
+
+def between(labels: Sequence[str], accused: Iterable[int], rest: Iterable[int]) -> str:
+    """`h1 and h0`, `h1 and the others (h0, h2)`: whom a path connects."""
+    ends, others = sorted(set(accused)), sorted(set(rest))
+    if not ends or not others:
+        return named(labels, ends or others)
+    if len(others) == 1:
+        return named(labels, [*ends, *others])
+    return f"{named(labels, ends)} and the others ({', '.join(labels[number] for number in others[:4])}{', …' if len(others) > 4 else ''})"
