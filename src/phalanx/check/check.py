@@ -52,13 +52,15 @@ def gather(parties: Sequence[Party], options: CheckOptions) -> tuple[list[Party]
     unchecked: list[Unchecked] = []
     with ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE)) as pool:
         told = list(pool.map(lambda party: _ask(party, args, options.patience), parties))
-        for party, (facts, ahead, error, why) in zip(parties, told, strict=True):
+        hosts = [_host_of(party, facts) for party, (facts, _, _, _) in zip(parties, told, strict=True)]
+        for party, host, (facts, ahead, error, why) in zip(parties, hosts, told, strict=True):
             if facts is None:
                 unchecked.append(
                     Unchecked(f"everything on {party.label or 'this machine'}", f"an agent that answers ({why})")
                 )
                 continue
-            witness = _witness(party, facts, ahead, error, {one.label for one in witnesses})
+            is_alone = hosts.count(host) == 1
+            witness = _witness(party, host, facts, (ahead, error), is_alone, {one.label for one in witnesses})
             witnesses.append(witness)
             named.append(party.renamed(witness.label, witness.host, witness.ranks))
             for section, reason in facts.get("missing", {}).items():
@@ -85,19 +87,22 @@ def _ask(party: Party, args: dict[str, Any], patience: float) -> tuple[dict[str,
     return facts, best[0] if best else None, best[1] if best else 0.0, ""
 
 
-def _witness(party: Party, facts: dict[str, Any], ahead: float | None, error: float, taken: set[str]) -> Witness:
-    variables = facts.get("environment", {}).get("variables", {})
-    rank = rank_of(variables)
+def _host_of(party: Party, facts: dict[str, Any] | None) -> str:
+    return party.host or str((facts or {}).get("who", {}).get("hostname") or "this machine")
+
+
+def _witness(
+    party: Party, host: str, facts: dict[str, Any], clock: tuple[float | None, float], is_alone: bool, taken: set[str]
+) -> Witness:
+    """A party under the name that people know it by: its host's, or its rank's where it shares the host."""
+    rank = rank_of(facts.get("environment", {}).get("variables", {}))
     ranks = party.ranks or ((rank,) if rank is not None else ())
-    host = party.host or str(facts.get("who", {}).get("hostname") or "this machine")
-    label = host
-    if label in taken and ranks:
-        label = f"rank {ranks[0]} on {host}"
+    label = host if is_alone or not ranks else f"rank {ranks[0]} on {host}"
     number = 2
     while label in taken:
-        label = f"{host} ({number})"
+        label = f"{host if not ranks else f'rank {ranks[0]} on {host}'} ({number})"
         number += 1
-    return Witness(label, host, ranks, facts, ahead, error)
+    return Witness(label, host, ranks, facts, *clock)
 
 
 def _with_names(parties: Sequence[Party], witnesses: Sequence[Witness], pool: ThreadPoolExecutor) -> list[Witness]:

@@ -1,6 +1,6 @@
 """Section `names`: what the host's own name and the names in its configuration resolve to, and what of it can be bound.
 
-{"own": "node7", "asked": {"node7": {"addresses": ["127.0.1.1"], "bindable": ["127.0.1.1"], "seconds": 0.001}}, "hosts": "…"}
+{"own": "node7", "asked": {"node7": {"addresses": ["127.0.1.1"], "bindable": ["127.0.1.1"], "from": {"127.0.1.1": "127.0.0.1"}, "seconds": 0.001}}, "hosts": "…"}
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import json
 import socket
 import threading
 import time
+
+from . import interfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ def _look_up_one(name: str, found: dict[str, Any]) -> None:
     found[name] = {
         "addresses": addresses,
         "bindable": [address for address in addresses if can_bind(address)],
+        "from": {address: interfaces.source_towards(address) for address in addresses},
         "error": error,
         "seconds": round(time.monotonic() - began, 3),
     }

@@ -1,0 +1,177 @@
+"""The address that each library would give to its peers: no loopback, no address that two hosts have, one family."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+
+from phalanx.check.advertised import gloo_address, mpi_addresses, nccl_address
+from phalanx.check.agreement import several_hosts, uses
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.model import Unchecked
+
+_CHOOSERS = {"Gloo": ("gloo", gloo_address), "NCCL": ("nccl", nccl_address)}
+_VARIABLES = {"Gloo": "GLOO_SOCKET_IFNAME", "NCCL": "NCCL_SOCKET_IFNAME"}
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """Only between hosts: on one machine every address will do."""
+    if not several_hosts(witnesses):
+        return
+    hosts = one_per_network(witnesses)
+    yield from _own_names(hosts)
+    for title, (library, choose) in _CHOOSERS.items():
+        if library == "nccl" and not _may_use_nccl(hosts, options):
+            continue
+        told = {one.label: address for one in hosts if (address := choose(one)) is not None}
+        yield from _judge(title, told, hosts)
+    if any(uses(one, "mpi", options.libraries) for one in hosts):
+        yield from _mpi(hosts)
+
+
+def _may_use_nccl(hosts: Sequence[Witness], options: CheckOptions) -> bool:
+    """Without a GPU and without a variable of NCCL's its choice is of no interest."""
+    if options.libraries:
+        return "nccl" in options.libraries
+    return any(
+        one.section("limits").get("gpus") or any(name.startswith("NCCL_") for name in one.variables) for one in hosts
+    )
+
+
+def _own_names(hosts: Sequence[Witness]) -> Iterable[Reading]:
+    """A host's own name: missing, or of an address that is not (any more) its own."""
+    for one in hosts:
+        name = str(one.section("names").get("own") or "")
+        found = one.lookup(name)
+        if found is None:
+            continue
+        values = {
+            "host": one.host,
+            "name": name,
+            "address": next(iter(one.addresses()), ""),
+            "interface": _interface(one),
+        }
+        if not found["addresses"]:
+            yield Reading(
+                f"check: the name of {one.label} ({name}) does not resolve there ({found.get('error') or 'no address'})",
+                accused=(one.label,),
+                values=values,
+            )
+        elif not found["bindable"]:
+            yield Reading(
+                f"check: the name of {one.label} ({name}) resolves there to {', '.join(found['addresses'])}, which it does not have; "
+                f"it has {', '.join(one.addresses()) or 'no address'}",
+                accused=(one.label,),
+                values=values,
+            )
+        yield from _as_others_see(one, name, hosts)
+
+
+def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[Reading]:
+    """That others cannot resolve a name need not matter; that they get another host's address does."""
+    if sum(str(other.section("names").get("own")) == name for other in hosts) > 1:
+        return  # two hosts of one name: neither is wrong
+    for other in hosts:
+        addresses = [] if other is one else list((other.resolved.get(name) or {}).get("addresses", ()))
+        outside = [a for a in addresses if not ipaddress.ip_address(a.partition("%")[0]).is_loopback]
+        if outside and not any(one.owns(a) for a in outside):
+            owner = next((third.host for third in hosts if any(third.owns(a) for a in outside)), None)
+            yield Reading(
+                f"check: {other.label} takes {name} for {', '.join(outside)}, "
+                f"{f'which is {owner}' if owner else 'which no host here has'}; {one.label} has {', '.join(one.addresses()[:3])}",
+                accused=(other.label,),
+                values={"name": name, "address": next(iter(one.addresses()), ""), "where": other.label},
+            )
+
+
+def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterable[Reading]:
+    by_label = {one.label: one for one in hosts}
+    variable = _VARIABLES[title]
+    local = {label: a for label, a in told.items() if ipaddress.ip_address(a).is_loopback}
+    for label, address in local.items():
+        one = by_label[label]
+        given = one.variable(variable)
+        name = str(one.section("names").get("own") or "")
+        if title == "Gloo" and not given and not (one.lookup(name) or {}).get("bindable"):
+            continue  # said already: the name does not resolve, or is stale
+        why = (
+            f"{variable}={given}"
+            if given
+            else f"its own name {name} resolves to it"
+            if title == "Gloo"
+            else "it has no other"
+        )
+        values = {
+            "variable": variable,
+            "interface": _interface(one),
+            "address": next(iter(one.addresses()), ""),
+            "name": name,
+        }
+        yield Reading(
+            f"check: {title} on {label} would give the other hosts {address} ({why})", accused=(label,), values=values
+        )
+    outside = {label: a for label, a in told.items() if label not in local}
+    shared: dict[str, list[str]] = {}
+    for label, address in outside.items():
+        shared.setdefault(address, []).append(label)
+    for address, labels in shared.items():
+        if len(labels) > 1:
+            one = by_label[labels[0]]
+            yield Reading(
+                f"check: {title} on {name_all(labels)} would give the others the same address {address}",
+                accused=tuple(labels),
+                values={"variable": variable, "interface": _interface(one, without=address)},
+            )
+    families = {label: ipaddress.ip_address(a).version for label, a in outside.items()}
+    if len(set(families.values())) > 1:
+        six = [f"{label} ({outside[label]})" for label, family in families.items() if family == 6]
+        four = [f"{label} ({outside[label]})" for label, family in families.items() if family == 4]
+        few = min((six, four), key=len)
+        yield Reading(
+            f"check: {title} would use IPv6 on {name_all(six)} but IPv4 on {name_all(four)}",
+            accused=tuple(entry.partition(" (")[0] for entry in few) if len(six) != len(four) else (),
+            harmed=tuple(families) if len(six) == len(four) else (),
+            values={"variable": variable},
+        )
+
+
+def _mpi(hosts: Sequence[Witness]) -> Iterable[Reading]:
+    """Open MPI tells all addresses, and a peer that has the same one takes itself for the other."""
+    shared: dict[str, list[Witness]] = {}
+    for one in hosts:
+        for address in mpi_addresses(one):
+            if not ipaddress.ip_address(address).is_link_local:
+                shared.setdefault(address, []).append(one)
+    for address, owners in shared.items():
+        if len(owners) > 1:
+            name = next(
+                (
+                    n
+                    for n, f in owners[0].interfaces.items()
+                    if any(a.partition("/")[0] == address for a in f["addresses"])
+                ),
+                "",
+            )
+            yield Reading(
+                f"check: MPI on {name_all(one.label for one in owners)} would give the others the same address {address} ({name})",
+                accused=tuple(one.label for one in owners),
+                values={"interface": name, "wanted": _interface(owners[0], without=address)},
+            )
+
+
+def _interface(witness: Witness, without: str = "") -> str:
+    """An interface that leads outside, to advise."""
+    for name, facts in witness.interfaces.items():
+        own = [written.partition("/")[0] for written in facts["addresses"]]
+        outward = [a for a in own if not ipaddress.ip_address(a).is_link_local]
+        if (
+            facts["up"]
+            and not facts["loopback"]
+            and outward
+            and without not in own
+            and not name.startswith(("docker", "virbr", "br-"))
+        ):
+            return name
+    return "an interface that the hosts share"

@@ -1,0 +1,75 @@
+"""An address or a hardware address that two hosts have. Bridges of containers have the same everywhere, and may."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.model import Unchecked
+
+# Made by container engines and hypervisors for inside of the host.
+INNER = (
+    "docker",
+    "br-",
+    "virbr",
+    "cni",
+    "podman",
+    "lxcbr",
+    "lxdbr",
+    "vmnet",
+    "vboxnet",
+    "veth",
+    "cali",
+    "flannel",
+    "kube-",
+    "nodelocaldns",
+    "tailscale",
+    "dummy",
+)
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """Only what leads outside counts."""
+    addresses: dict[str, list[tuple[Witness, str]]] = {}
+    hardware: dict[str, list[tuple[Witness, str]]] = {}
+    for one in one_per_network(witnesses):
+        for name, facts in one.interfaces.items():
+            if facts["loopback"] or not facts["up"] or name.startswith(INNER):
+                continue
+            outward = [ipaddress.ip_interface(written) for written in facts["addresses"]]
+            for address in outward:
+                if not address.ip.is_link_local and not address.ip.is_loopback:
+                    addresses.setdefault(str(address.ip), []).append((one, name))
+            if outward and facts["mac"].strip("0:") and not facts["mac"].startswith("ee:ee:ee"):
+                hardware.setdefault(facts["mac"], []).append((one, name))
+    for address, owners in addresses.items():
+        if len({one.label for one, _ in owners}) > 1:
+            labels = tuple(dict.fromkeys(one.label for one, _ in owners))
+            where = name_all(f"{one.label} ({name})" for one, name in owners)
+            yield Reading(
+                f"check: {address} is an address of {where} at once",
+                accused=labels,
+                values={"interface": owners[-1][1], "host": owners[-1][0].host},
+            )
+    for mac, owners in hardware.items():
+        if len({one.label for one, _ in owners}) > 1 and _share_a_network(owners):
+            labels = tuple(dict.fromkeys(one.label for one, _ in owners))
+            where = name_all(f"{one.label} ({name})" for one, name in owners)
+            yield Reading(
+                f"check: {mac} is the hardware address of {where} at once",
+                accused=labels,
+                values={"interface": owners[-1][1], "host": owners[-1][0].host},
+            )
+
+
+def _share_a_network(owners: Sequence[tuple[Witness, str]]) -> bool:
+    seen: set[str] = set()
+    for one, name in owners:
+        networks = {str(ipaddress.ip_interface(w).network) for w in one.interfaces[name]["addresses"] if ":" not in w}
+        if networks & seen:
+            return True
+        seen |= networks
+    return False

@@ -1,0 +1,46 @@
+"""Firewall rules that name the store's port, where they may be read. What really passes is for the network probes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from phalanx.check.agreement import several_hosts
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness, one_per_network
+from phalanx.model import Unchecked
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """Only between hosts: nobody filters loopback."""
+    if not several_hosts(witnesses):
+        return
+    for one in one_per_network(witnesses):
+        firewall = one.section("firewall")
+        port = one.variable("MASTER_PORT") or ""
+        if not firewall.get("readable"):
+            yield Unchecked(f"the firewall's rules on {one.label}", "root, and nft or iptables-save")
+            continue
+        if not port.isdigit():
+            continue
+        for row in firewall.get("closing", ()):
+            if names_port(row["rule"], int(port)):
+                yield Reading(
+                    f"check: the firewall of {one.label} turns port {port} (MASTER_PORT) away: {row['rule']} (table {row['table']}, chain {row['chain']})",
+                    accused=(one.label,),
+                    values={"port": port},
+                )
+                break
+
+
+def names_port(rule: str, port: int) -> bool:
+    """Whether a rule of nft or iptables is about this port, alone, in a set or in a range."""
+    match = re.search(r"(?:dport|--dports?)\s+(?:!=\s*|!\s*)?(\{[^}]*\}|[\d:,-]+)", rule)
+    if match is None or "!=" in match[0] or "! " in rule:
+        return False
+    for part in match[1].strip("{} ").split(","):
+        first, _, last = part.strip().replace(":", "-").partition("-")
+        if first.isdigit() and int(first) <= port <= int(last if last.isdigit() else first):
+            return not re.search(r"\biif(?:name)?\s+\"?lo\b|ct state invalid|limit rate", rule)
+    return False

@@ -1,0 +1,107 @@
+"""Limits that a job of several processes runs into: open files, processes, locked memory, shared memory, the container's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from phalanx.check.agreement import world_size
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness
+from phalanx.model import Unchecked
+
+_USUAL_FILES = 1024  # what Linux gives by default: less was chosen by somebody
+_FILES_OF_A_RANK = 256  # libraries, data, logs
+_FILES_OF_A_PEER = 4  # connections of the groups with each other rank
+_FEW_PROCESSES = 512
+_SMALL_SHM = 128 << 20  # containers get 64 MiB unless told otherwise
+_LITTLE_SHM_LEFT = 32 << 20
+_LITTLE_MEMORY = 512 << 20
+_LOCKED = 64 << 20
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """Host by host; ranks that share a host and its limits say it once."""
+    size = world_size(witnesses) or len(witnesses)
+    seen: set[tuple[str, str]] = set()
+    for one in witnesses:
+        limits = one.section("limits")
+        if not limits:
+            continue
+        for reading in _of(one, limits, size):
+            key = (one.host, reading.text.replace(one.label, ""))
+            if key not in seen:
+                seen.add(key)
+                yield reading
+
+
+def _of(one: Witness, limits: Any, size: int) -> Iterable[Reading]:
+    yield from _files(one, limits, size)
+    processes, hard = limits.get("nproc") or (None, None)
+    if processes is not None and processes < _FEW_PROCESSES and one.section("who").get("uid") != 0:
+        yield Reading(
+            f"check: {one.label} may have {processes} processes and threads (ulimit -u)",
+            accused=(one.label,),
+            values={"value": str(hard or 65536)},
+        )
+    locked, _ = limits.get("memlock") or (None, None)
+    if limits.get("infiniband") and locked is not None and locked < _LOCKED and one.section("who").get("uid") != 0:
+        yield Reading(
+            f"check: {one.label} may lock {_size(locked)} of memory (ulimit -l), but has InfiniBand ({', '.join(limits['infiniband'][:3])})",
+            accused=(one.label,),
+        )
+    yield from _shared_memory(one, limits)
+    group = limits.get("group") or {}
+    if group.get("memory") is not None and group.get("memory_used") is not None:
+        left = group["memory"] - group["memory_used"]
+        if left < _LITTLE_MEMORY:
+            yield Reading(
+                f"check: the container of {one.label} has {_size(max(left, 0))} of its {_size(group['memory'])} of memory left",
+                accused=(one.label,),
+            )
+
+
+def _files(one: Witness, limits: Any, size: int) -> Iterable[Reading]:
+    soft, hard = limits.get("nofile") or (None, None)
+    needed = _FILES_OF_A_RANK + _FILES_OF_A_PEER * size
+    if soft is not None and soft < max(_USUAL_FILES, needed):
+        allowed = 65536 if hard is None else min(hard, 1048576)
+        yield Reading(
+            f"check: {one.label} may have {soft} files open (ulimit -n); a job of {size} ranks can need {max(needed, _USUAL_FILES)}",
+            accused=(one.label,),
+            values={
+                "value": str(max(allowed, soft)),
+                "raise": f"ulimit -n {allowed}" if allowed > soft else "",
+                "beyond": "yes" if allowed < max(needed, _USUAL_FILES) else "",
+            },
+        )
+
+
+def _shared_memory(one: Witness, limits: Any) -> Iterable[Reading]:
+    shm = limits.get("shm")
+    if shm is None:
+        yield Reading(f"check: {one.label} has no /dev/shm", accused=(one.label,), values={"size": "none"})
+    elif shm["read_only"]:
+        yield Reading(
+            f"check: /dev/shm on {one.label} is read-only", accused=(one.label,), values={"size": _size(shm["size"])}
+        )
+    elif shm["size"] < _SMALL_SHM:
+        yield Reading(
+            f"check: /dev/shm on {one.label} holds only {_size(shm['size'])}",
+            accused=(one.label,),
+            values={"size": _size(shm["size"])},
+        )
+    elif shm["free"] < _LITTLE_SHM_LEFT:
+        yield Reading(
+            f"check: /dev/shm on {one.label} has {_size(shm['free'])} of its {_size(shm['size'])} left",
+            accused=(one.label,),
+            values={"size": _size(shm["size"])},
+        )
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,103 @@
+"""MASTER_PORT: a usable number, alike everywhere, and free on the host that is to listen there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from phalanx.check.agreement import split_of_variable
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness, name_all
+from phalanx.model import Unchecked
+
+_NAME = "MASTER_PORT"
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """What is wrong with the store's port."""
+    told = [witness for witness in witnesses if witness.variable(_NAME) is not None]
+    split = split_of_variable(told, _NAME)
+    if split is not None:
+        advice = f"Set it to {split.common} on {name_all(split.odd)}." if split.common else "Set it to one value."
+        yield Reading(
+            f"check: {_NAME} differs between the ranks: {split.told()}", accused=split.odd, values={"advice": advice}
+        )
+    bad = {one.label: one.variable(_NAME) or "" for one in told if not _is_port(one.variable(_NAME) or "")}
+    for value in dict.fromkeys(bad.values()):
+        where = tuple(label for label, found in bad.items() if found == value)
+        yield Reading(
+            f"check: {_NAME}={value!r} on {name_all(where)} is not a port number between 1 and 65535", accused=where
+        )
+    lacking = [
+        one for one in witnesses if one.variable("MASTER_ADDR") and one.variable("RANK") and one.variable(_NAME) is None
+    ]
+    if lacking:
+        where = tuple(one.label for one in lacking)
+        known = next((one.variable(_NAME) for one in told), None)
+        yield Reading(
+            f"check: {_NAME} is not set on {name_all(where)}, though MASTER_ADDR is",
+            accused=where,
+            values={"value": known or "29500"},
+        )
+    yield from _in_use(witnesses)
+
+
+def _in_use(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+    for witness in _listeners(witnesses):
+        value = witness.variable(_NAME) or ""
+        if not _is_port(value) or _store_is_up_already(witness):
+            continue
+        port = int(value)
+        lowest = witness.section("ports").get("unprivileged_from", 1024)
+        if port < lowest and witness.section("who").get("uid") != 0:
+            yield Reading(
+                f"check: {_NAME}={port} on {witness.label} may only be opened by root, and the job runs as {witness.section('who').get('user')}",
+                accused=(witness.label,),
+            )
+        for holder in _holders(witness, port):
+            who = (
+                f"process {holder['pid']} ({holder['command']})"
+                if holder.get("pid")
+                else f"a process of user {holder['user']}"
+            )
+            yield Reading(
+                f"check: {_NAME}={port} is already in use on {witness.label}: {who} listens on {holder['address']}",
+                accused=(witness.label,),
+                values={"pid": str(holder.get("pid") or ""), "free": str(_free_near(witness, port))},
+            )
+            break
+
+
+def _listeners(witnesses: Sequence[Witness]) -> list[Witness]:
+    """Where the store is opened: on rank 0; without ranks, on the host whose address is given."""
+    zero = [one for one in witnesses if 0 in one.ranks and one.variable(_NAME)]
+    if zero or any(one.ranks for one in witnesses):
+        return zero[:1]
+    for one in witnesses:
+        found = one.lookup(one.variable("MASTER_ADDR") or "")
+        own = [a for a in found["addresses"] if one.owns(a)] if found else []
+        if own and one.variable(_NAME) and (len(witnesses) == 1 or not all(a.startswith("127.") for a in own)):
+            return [one]
+    return []
+
+
+def _store_is_up_already(witness: Witness) -> bool:
+    """torchrun's own agent opens the store before the ranks start."""
+    return (witness.variable("TORCHELASTIC_USE_AGENT_STORE") or "").lower() in ("true", "1")
+
+
+def _holders(witness: Witness, port: int) -> list[Mapping[str, Any]]:
+    me = witness.section("who").get("pid") if witness.section("who").get("pid") == os.getpid() else None
+    listening = witness.section("ports").get("listening", ())
+    return [row for row in listening if row["port"] == port and (me is None or row.get("pid") != me)]
+
+
+def _free_near(witness: Witness, port: int) -> int:
+    taken = {row["port"] for row in witness.section("ports").get("listening", ())}
+    return next(other for other in range(max(port + 1, 1024), 65536) if other not in taken) if port < 65000 else 29500
+
+
+def _is_port(value: str) -> bool:
+    return value.strip().isdigit() and 1 <= int(value) <= 65535 and value == value.strip()

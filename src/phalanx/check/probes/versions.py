@@ -1,0 +1,71 @@
+"""Versions that have to agree between the ranks of one job: interpreter, framework, communication libraries, driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from phalanx.check.agreement import split_of
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness, name_all
+from phalanx.model import Unchecked
+
+# A difference in these breaks or skews jobs: protocols between ranks, pickles, numerics of one rank.
+_PACKAGES = (
+    "torch", "tensorflow", "keras", "tf-keras", "horovod", "jax", "jaxlib", "deepspeed", "accelerate", "lightning", "pytorch-lightning", "ray",
+    "mpi4py", "nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "transformers", "megatron-core",
+)  # fmt: skip
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """One reading for each thing that differs."""
+    told = [one for one in witnesses if one.section("versions")]
+    questions: list[tuple[str, Callable[[Witness], str | None]]] = [("Python", _python)]
+    questions += [(name, lambda one, name=name: _package(one, name)) for name in _PACKAGES]  # type: ignore[misc]
+    questions += [
+        ("the NVIDIA driver", lambda one: one.section("versions").get("driver") or None),
+        ("MPI", lambda one: one.section("versions").get("mpi") or None),
+        ("NCCL", lambda one: one.section("versions").get("nccl") or None),
+    ]
+    for what, value_of in questions:
+        split = split_of(told, value_of)
+        if split is not None:
+            advice = (
+                f"Install {what} {split.common} on {name_all(split.odd)}."
+                if split.common
+                else f"Install one version of {what} everywhere."
+            )
+            yield Reading(
+                f"check: {what} differs between the hosts: {split.told()}",
+                accused=split.odd,
+                values={"advice": advice, "what": what},
+            )
+    yield from _missing(told)
+
+
+def _python(one: Witness) -> str | None:
+    """The agent's interpreter stands for the job's only where nobody was asked to use another one."""
+    version = str(one.section("versions").get("python") or "")
+    return ".".join(version.split(".")[:2]) or None
+
+
+def _package(one: Witness, name: str) -> str | None:
+    return one.section("versions").get("packages", {}).get(name)
+
+
+def _missing(told: Sequence[Witness]) -> Iterable[Reading]:
+    """A framework that most hosts have and some lack."""
+    for name in ("torch", "tensorflow", "horovod", "jax", "keras"):
+        lacking = [one.label for one in told if _package(one, name) is None]
+        having = [one for one in told if _package(one, name) is not None]
+        if lacking and len(having) > len(lacking):
+            version = _package(having[0], name)
+            yield Reading(
+                f"check: {name} is not installed for {_interpreter(told, lacking[0])} on {name_all(lacking)}, but on {len(having)} others",
+                accused=tuple(lacking),
+                values={"package": name, "version": version or "", "python": _interpreter(told, lacking[0])},
+            )
+
+
+def _interpreter(told: Sequence[Witness], label: str) -> str:
+    return str(next(one for one in told if one.label == label).section("who").get("executable") or "python3")
