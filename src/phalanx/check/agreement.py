@@ -49,6 +49,11 @@ def split_of_variable(witnesses: Sequence[Witness], name: str, *, unset: bool = 
     return split_of(witnesses, lambda witness: witness.variable(name) or ("" if unset else None))
 
 
+def variable(name: str) -> Callable[[Witness], str | None]:
+    """The question what a party has for this variable."""
+    return lambda witness: witness.variable(name)
+
+
 def several_hosts(witnesses: Sequence[Witness]) -> bool:
     """Whether they have more than one network stack between them."""
     return len({witness.network for witness in witnesses}) > 1

@@ -37,7 +37,7 @@ class Channel(Protocol):
         """End the agent, if it is ours."""
 
 
-class _Conversation:
+class Conversation:
     """Requests under way on one line of speech, and who waits for which answer."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class LocalChannel:
 
     def ask(self, verb: str, args: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
         """Answered in a thread, as on any other host."""
-        conversation = _Conversation()
+        conversation = Conversation()
         number, answers = conversation.open()
         request = {"id": number, "do": verb, "args": args}
         send = lambda message: conversation.heard(json.dumps(message))  # noqa: E731 (JSON, so that no object is shared)
@@ -127,7 +127,7 @@ class StreamChannel:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = tuple(command)
-        self._conversation = _Conversation()
+        self._conversation = Conversation()
         self._last_words = b""
         self._lock = threading.Lock()
         try:
@@ -207,7 +207,7 @@ class SocketChannel:
     """An agent that has connected to us: a rank under the user's own launcher."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._conversation = _Conversation()
+        self._conversation = Conversation()
         self._lock = threading.Lock()
         self._socket = connection
         connection.settimeout(None)

@@ -15,7 +15,7 @@ from phalanx.check.findings import findings_of
 from phalanx.check.options import CheckOptions, NetworkOptions
 from phalanx.check.parties import AgentError, Failure, Party
 from phalanx.check.reading import Reading
-from phalanx.check.unreached import readings_of_failures
+from phalanx.check.unreached import readings_of_failures, readings_of_paths
 from phalanx.check.witness import Witness, rank_of
 from phalanx.model import Host, Rank, Report, Unchecked, World
 
@@ -30,16 +30,31 @@ class Comparison(Protocol):
         """Look at all parties' facts."""
 
 
-def examine(parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = ()) -> Report:
-    """Everything that can be found out. The parties are left open."""
+def examine(
+    parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = (), seen: Sequence[Reading] = ()
+) -> Report:
+    """Everything that can be found out, beside what was seen on the way. The parties are left open."""
     named, witnesses, unchecked = gather(parties, options)
+    options.say("comparing")
     readings, more = judge_facts(witnesses, options)
-    readings += readings_of_failures(failures)
+    readings += [*seen, *readings_of_failures(failures), *readings_of_paths(named)]
     unchecked += more
     if options.network and len(named) > 1:
-        seen, more = _probe_network(named, witnesses, options)
-        readings += seen
+        found, more = _probe_network(named, witnesses, options)
+        readings += found
         unchecked += more
+    return make_report(readings, witnesses, unchecked)
+
+
+def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) -> Report:
+    """The same for facts that ranks have printed; of the network nothing is known then."""
+    hosts = [str(facts.get("who", {}).get("hostname") or "unknown host") for facts in printed]
+    witnesses: list[Witness] = []
+    for host, facts in zip(hosts, printed, strict=True):
+        taken = {one.label for one in witnesses}
+        witnesses.append(_witness((), host, facts, (None, 0.0), hosts.count(host) == 1, taken))
+    readings, unchecked = judge_facts(witnesses, options)
+    unchecked.append(Unchecked("the network between the ranks", "ranks that can be asked: --meet DIR, or --hosts"))
     return make_report(readings, witnesses, unchecked)
 
 
@@ -60,7 +75,7 @@ def gather(parties: Sequence[Party], options: CheckOptions) -> tuple[list[Party]
                 )
                 continue
             is_alone = hosts.count(host) == 1
-            witness = _witness(party, host, facts, (ahead, error), is_alone, {one.label for one in witnesses})
+            witness = _witness(party.ranks, host, facts, (ahead, error), is_alone, {one.label for one in witnesses})
             witnesses.append(witness)
             named.append(party.renamed(witness.label, witness.host, witness.ranks))
             for section, reason in facts.get("missing", {}).items():
@@ -92,11 +107,16 @@ def _host_of(party: Party, facts: dict[str, Any] | None) -> str:
 
 
 def _witness(
-    party: Party, host: str, facts: dict[str, Any], clock: tuple[float | None, float], is_alone: bool, taken: set[str]
+    given: tuple[int, ...],
+    host: str,
+    facts: dict[str, Any],
+    clock: tuple[float | None, float],
+    is_alone: bool,
+    taken: set[str],
 ) -> Witness:
     """A party under the name that people know it by: its host's, or its rank's where it shares the host."""
     rank = rank_of(facts.get("environment", {}).get("variables", {}))
-    ranks = party.ranks or ((rank,) if rank is not None else ())
+    ranks = given or ((rank,) if rank is not None else ())
     label = host if is_alone or not ranks else f"rank {ranks[0]} on {host}"
     number = 2
     while label in taken:

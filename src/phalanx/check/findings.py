@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -136,7 +137,10 @@ def _fix(spec: FixSpec, symptom: str, values: Mapping[str, str]) -> Fix:
         confirm=fill(spec.confirm, values),
         safety=spec.safety,
         study_share=round(fix_share(symptom, spec.pattern), 3),
-        shell=fill(spec.shell, values) if spec.shell else "",
+        # Values come from the hosts' environments: in a command they are quoted.
+        shell=fill(spec.shell, {name: shlex.quote(value) for name, value in values.items() if value})
+        if spec.shell
+        else "",
     )
 
 

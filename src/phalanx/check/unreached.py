@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from phalanx.check.parties import Failure
+from phalanx.check.channels import StreamChannel
+from phalanx.check.packing import TOO_OLD
+from phalanx.check.parties import Failure, Party
 from phalanx.check.reading import Reading
 
 # What ssh prints, and what it means; the first that matches counts.
@@ -31,12 +33,23 @@ def readings_of_failures(failures: Iterable[Failure]) -> list[Reading]:
     return [_reading(failure) for failure in failures]
 
 
+def readings_of_paths(parties: Iterable[Party]) -> list[Reading]:
+    """Hosts whose shell found no interpreter by itself, though there was one."""
+    found = []
+    for party in parties:
+        words = party.channel.last_words() if isinstance(party.channel, StreamChannel) else ""
+        if (match := re.search(r"phalanx-check: no python3 in (PATH=.*)", words)) is not None:
+            text = f"check: the PATH of the non-interactive shell on {party.label} has no python3 ({match[1]})"
+            found.append(Reading(text, accused=(party.label,)))
+    return found
+
+
 def _reading(failure: Failure) -> Reading:
     meaning = next((text for pattern, text in _MEANINGS if re.search(pattern, failure.said)), "")
     last = next((line.strip() for line in reversed(failure.said.splitlines()) if line.strip()), "")
     if not meaning:
         meaning = "it did not answer in time" if failure.timed_out else "the agent did not start"
-    if failure.status == 76:
+    if failure.status == TOO_OLD:
         meaning = "its Python is older than 3.8"
     way = "SSH" if failure.way == "ssh" else "the command given by --each"
     return Reading(

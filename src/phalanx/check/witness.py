@@ -25,9 +25,12 @@ class Witness:
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
-        """The variables whose values were told."""
-        found: Mapping[str, str] = self.section("environment").get("variables", {})
-        return found
+        """The variables whose values were told; what NCCL reads from its files stands where the environment has nothing."""
+        environment = self.section("environment")
+        found: dict[str, str] = {}
+        for written in reversed(list(environment.get("files", {}).values())):  # the system's file counts least
+            found.update({name: value for name, value in written.items() if name.startswith("NCCL_")})
+        return {**found, **environment.get("variables", {})}
 
     def variable(self, name: str) -> str | None:
         """One variable; None if it is not set."""

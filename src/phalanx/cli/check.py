@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from functools import partial
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from phalanx.check.check import examine
+from phalanx.check.check import examine_printed
+from phalanx.check.convening import CheckError, Convening, convene, take_part
+from phalanx.check.fix_script import write_fix_script
+from phalanx.check.launch_line import read_launch_line
+from phalanx.check.meeting.printed import facts_in, facts_to_print
+from phalanx.check.meeting.seat import seat_of
 from phalanx.check.options import CheckOptions
-from phalanx.check.parties import Failure, Party, by_command, by_ssh, start_all, this_machine
+from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.report import Format, print_text, render
+from phalanx.report.checked import print_checked
 
 _EXAMPLES = """\
 Examples:
@@ -23,64 +31,159 @@ Examples:
 
     phalanx check --hosts node0,node1 --env MASTER_ADDR=node0 --env MASTER_PORT=29500
 
+    phalanx check --hosts node0,node1 -- torchrun --nnodes 2 --rdzv-endpoint node0:29400 train.py
+
     phalanx check --hosts pod-0,pod-1 --each 'kubectl exec -i {host} --'
+
+    torchrun --nproc-per-node 4 -m phalanx.check
+
+    srun phalanx check --meet /shared/folder
+
+    mpirun -n 8 phalanx check --print | phalanx check --read -
 
 Exit codes: 0 nothing wrong, 1 findings, 2 the tool could not do its work."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command(epilog=_EXAMPLES)(check)
+    app.command(epilog=_EXAMPLES, context_settings={"allow_interspersed_args": False})(check)
 
 
 def check(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="After --: the command that starts the job; it is read, not run.")
+    ] = None,
     hosts: Annotated[str | None, typer.Option(help="Hosts to examine over SSH: a,b,c.")] = None,
     each: Annotated[
         list[str] | None,
-        typer.Option(help="Command that runs what follows it on a host, in place of ssh; {host} stands for its name."),
+        typer.Option(
+            help="In place of ssh: a command that runs what follows it on a host; {host} is its name. "
+            "Give it once for all hosts, or once for each."
+        ),
     ] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", help="A variable that the job will have: NAME=VALUE.")
-    ] = None,
+    meet: Annotated[Path | None, typer.Option(help="Under a launcher: a folder that all ranks share.")] = None,
+    to_print: Annotated[bool, typer.Option("--print", help="Under a launcher: only print this rank's facts.")] = False,
+    read: Annotated[str | None, typer.Option(help="Judge what ranks printed: a file, or - for standard input.")] = None,
+    alone: Annotated[bool, typer.Option(help="Examine this process alone, though a launcher started it.")] = False,
+    env: Annotated[list[str] | None, typer.Option("--env", help="A variable the job will have: NAME=VALUE.")] = None,
+    path: Annotated[list[str] | None, typer.Option(help="A path that must be writable everywhere.")] = None,
+    space: Annotated[float, typer.Option(help="GiB that such a path must have left.", min=0.0)] = 1.0,
+    code: Annotated[list[str] | None, typer.Option(help="A script or folder that must be alike everywhere.")] = None,
+    libraries: Annotated[str | None, typer.Option("--for", help="What the job uses: gloo,nccl,mpi,tensorflow.")] = None,
     python: Annotated[str | None, typer.Option(help="The interpreter to use on the hosts.")] = None,
-    network: Annotated[
-        bool, typer.Option("--network/--no-network", help="Probe the network between the hosts.")
-    ] = True,
+    network: Annotated[bool, typer.Option("--network/--no-network", help="Probe the network between hosts.")] = True,
+    quick: Annotated[bool, typer.Option(help="Only small messages: no bandwidth, no large packets.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds that one connection may take.", min=0.1)] = 2.0,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for hosts and ranks.", min=0.5)] = 20.0,
     form: Annotated[Format, typer.Option("--format", "-f", help="How to write the report.")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the report to this file.")] = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Show all findings, evidence and fixes.")] = False,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Show all evidence and fixes.")] = False,
+    fix_script: Annotated[bool, typer.Option(help="Print the safe fixes as a shell script; nothing is run.")] = False,
 ) -> None:
-    """Look for what would stop a job, on this machine or on all of its hosts, before it is started."""
-    variables = dict(item.split("=", 1) for item in env or [])
-    parties, failures = _parties(hosts, each or [], python)
+    """Look for what would stop a job, on this machine or on all of its hosts, before it is started.
+
+    Facts of all hosts and ranks are compared, the variables of communication libraries are linted, and the network is
+    probed. On a host nothing is installed: a small agent runs from memory, on Python 3.8 or later.
+    """
+    began = time.monotonic()
+    progress = Progress()
     try:
-        report = examine(parties, CheckOptions(environment=variables, network=network), failures)
-    finally:
-        for party in parties:
-            party.close()
-    _write(report, form, output, everything)
-    raise typer.Exit(1 if report.findings else 0)
-
-
-def _parties(hosts: str | None, each: list[str], python: str | None) -> tuple[list[Party], list[Failure]]:
-    names = [name.strip() for name in hosts.split(",") if name.strip()] if hosts else []
-    if each:
-        names = names or [""] * len(each)
-        templates = each * len(names) if len(each) == 1 else each
-        return start_all(
-            [partial(by_command, name, template, python, 10.0) for name, template in zip(names, templates, strict=True)]
+        line = read_launch_line(command or [])
+        options = CheckOptions(
+            environment=_variables(env or [], line.variables),
+            paths=tuple(path or ()),
+            space=int(space * (1 << 30)),
+            code=(*(code or ()), *line.scripts),
+            libraries=frozenset(part for part in (libraries or "").split(",") if part) or line.libraries,
+            network=network,
+            large=not quick,
+            timeout=timeout,
+            say=progress.say,
         )
-    if names:
-        return start_all([partial(by_ssh, name, python, 10.0) for name in names])
-    return [this_machine()], []
+        if to_print:
+            typer.echo("\n".join(facts_to_print(options)))
+            raise typer.Exit(0)
+        report = _examine(options, Convening(hosts, tuple(each or ()), python, wait, meet, alone), read)
+    except CheckError as error:
+        progress.close()
+        typer.echo(f"phalanx: {error}", err=True)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        progress.close()
+        typer.echo("phalanx: interrupted", err=True)
+        raise typer.Exit(130) from error
+    progress.close()
+    if report is None:
+        raise typer.Exit(0)  # the rank that leads says it for all
+    try:
+        _write(report, form, output, everything, fix_script, time.monotonic() - began)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        typer.echo(f"phalanx: cannot write {output}: {error.strerror}", err=True)
+        raise typer.Exit(2) from error
+    raise typer.Exit(1 if report.findings else 0 if report.read else 2)
 
 
-def _write(report: Report, form: Format, output: Path | None, everything: bool) -> None:
-    if form is Format.TEXT:
-        print_text(report, everything=everything, console=Console(highlight=False))
+def _examine(options: CheckOptions, convening: Convening, read: str | None) -> Report | None:
+    """The report; None where another rank writes it."""
+    if read is not None:
+        return _read(read, options)
+    seat = (
+        None if convening.alone or convening.hosts or convening.each else seat_of({**os.environ, **options.environment})
+    )
+    if seat is not None:
+        return take_part(seat, convening, options)
+    return convene(convening, options)
+
+
+def _read(source: str, options: CheckOptions) -> Report:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CheckError(f"--read {source}: {error.strerror}") from error
+    facts, broken = facts_in(text.splitlines())
+    if not facts:
+        cut = f"; {broken} were cut off" if broken else ""
+        raise CheckError(f"--read {source}: no facts of ranks in it{cut}. They come from `phalanx check --print`")
+    return examine_printed(facts, options)
+
+
+def _variables(given: list[str], found: dict[str, str]) -> dict[str, str]:
+    variables = dict(found)
+    for item in given:
+        name, mark, value = item.partition("=")
+        if not mark or not name:
+            raise CheckError(f"--env {item}: give NAME=VALUE")
+        variables[name] = value
+    return variables
+
+
+def _write(
+    report: Report, form: Format, output: Path | None, everything: bool, fix_script: bool, seconds: float
+) -> None:
+    if fix_script:
+        document = write_fix_script(report)
+    elif form is Format.TEXT:
+        if output is None:
+            _print(report, seconds, everything, Console(highlight=False))
+        else:
+            with output.open("w", encoding="utf-8") as file:
+                _print(report, seconds, everything, Console(file=file, highlight=False))
         return
-    document = render(report, form)
+    elif form is Format.JSON:
+        document = json.dumps({**report.to_json(), "seconds": round(seconds, 2)}, indent=2, ensure_ascii=False) + "\n"
+    else:
+        document = render(report, form)
     if output is None:
         sys.stdout.write(document)
     else:
         output.write_text(document, encoding="utf-8")
+        typer.echo(f"wrote {output}", err=True)
+
+
+def _print(report: Report, seconds: float, everything: bool, console: Console) -> None:
+    if everything and report.findings:
+        print_text(report, everything=True, console=console)
+    else:
+        print_checked(report, seconds, console)

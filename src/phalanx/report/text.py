@@ -95,6 +95,9 @@ def _who(finding: Finding, report: Report) -> Text:
         text.append(f" (on {', '.join(named[:4])})" if named else "")
         if finding.victim_ranks:
             text.append(f"; {name_ranks(finding.victim_ranks)} suffered from it")
+    elif finding.culprit_hosts:
+        text.append(", ".join(finding.culprit_hosts), style="bold red")
+        text.append(f"; {', '.join(finding.victim_hosts)} would suffer from it" if finding.victim_hosts else "")
     elif len(finding.affected_ranks) > 1:
         text.append(f"no rank stands out: {name_ranks(finding.affected_ranks)} alike")
     elif finding.affected_ranks:

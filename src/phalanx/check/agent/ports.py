@@ -35,6 +35,7 @@ def ports(setting: Setting) -> dict[str, Any]:
         "left_off": max(0, len(listening) - _MOST),
         "connected": sorted({row["port"] for row in rows if row["port"] in asked and row["state"] != _LISTENS}),
         "range": _pair("/proc/sys/net/ipv4/ip_local_port_range"),
+        "conntrack_s": next(iter(_pair("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")), None),
         "unprivileged_from": (_pair("/proc/sys/net/ipv4/ip_unprivileged_port_start") or [1024])[0],
         "tables_read": bool(rows) or os.path.exists("/proc/net/tcp"),
     }

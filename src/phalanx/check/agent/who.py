@@ -75,7 +75,21 @@ def environment(setting: Setting) -> dict[str, Any]:
             shown[name] = "[redacted]"
         else:
             shown[name] = value[:20000]
-    return {"variables": shown, "others": sorted(others)}
+    return {"variables": shown, "others": sorted(others), "files": nccl_files(setting.environment)}
+
+
+def nccl_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What NCCL reads beside the environment, which goes before it: `NAME=VALUE` lines."""
+    own = variables.get("NCCL_CONF_FILE") or os.path.join(os.path.expanduser("~"), ".nccl.conf")
+    found = {}
+    for path in (own, "/etc/nccl.conf"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                pairs = [line.strip().split("=", 1) for line in file.read(65536).splitlines() if "=" in line]
+        except OSError:
+            continue
+        found[path] = {name: value for name, value in pairs if not name.startswith("#")}
+    return found
 
 
 def _first_line(path: str) -> str:

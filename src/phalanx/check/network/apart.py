@@ -108,6 +108,7 @@ def judge_port_ranges(survey: Survey, table: Table) -> list[Reading]:
             "ports": f"{low}-{high}",
             "address": node.address,
             "luck": "",
+            "subnet": node.subnet,
         }
         found.append(Reading(text, (node.label,), table.label(*{one.source for one in shut}), values))
     return found

@@ -6,6 +6,7 @@ by direction: "what a sends does not arrive at b". A column of it is a firewall 
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -164,7 +165,7 @@ def judge_columns(table: Table) -> list[Reading]:
         came, went = all(pair in table.lost for pair in arriving), all(pair in table.lost for pair in leaving)
         if len(numbers) == 2:
             if came and not went:
-                found.append(_inbound(table, number, arriving))
+                found.append(_of_two(table, number, others[0]))
                 table.explain_host(number)
             elif came and went:
                 found.append(_apart(table, (number,), others))
@@ -198,7 +199,8 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     shut = [*calls, *(one for one in _other_ports(table.survey, number) if not one.answered)]
     said = icmp_words(shut)
     luck = _luck(table, number, others)
-    values = {"host": label, "address": table.survey.nodes[number].address, "how": done_to(outcome), "luck": luck}
+    node = table.survey.nodes[number]
+    values = {"host": label, "address": node.address, "how": done_to(outcome), "luck": luck, "subnet": node.subnet}
     if open_ports:
         shown = ", ".join(str(port) for port in open_ports)
         text = (
@@ -210,7 +212,21 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
         text = f"check: what comes in to {label} is {done_to(outcome)}: {table.name(others)} called {places(shut)}"
     text += f" ({said})" if said else ""
     text += f". {luck}" if luck else ""
-    return Reading(text, (label,), table.label(*others), values)
+    return Reading(text, (label,), table.label(*others), values, _rules(node, "input"))
+
+
+def _rules(node: Node, hook: str) -> tuple[tuple[str, str], ...]:
+    """What its own firewall says, as evidence."""
+    return tuple((node.label, f"its firewall: {rule}") for rule in node.filters(hook)[:3])
+
+
+def _of_two(table: Table, number: int, other: int) -> Reading:
+    """One direction between two hosts: what comes in to one or what goes out of the other; readable rules decide, else the commoner."""
+    pair = (other, number)
+    here, there = table.survey.nodes[number], table.survey.nodes[other]
+    if there.filters("output") and not here.filters("input"):
+        return _outbound(table, other, [pair])
+    return _inbound(table, number, [pair])
 
 
 def _other_ports(survey: Survey, number: int) -> list[Called]:
@@ -219,7 +235,7 @@ def _other_ports(survey: Survey, number: int) -> list[Called]:
         one
         for one in survey.calls
         if (one.kind == "given" and one.target == number)
-        or (store and one.kind == "store" and one.peer == survey.nodes[number].label)
+        or (store and one.source != number and one.kind == "store" and one.peer == survey.nodes[number].label)
     ]
 
 
@@ -232,8 +248,6 @@ def _luck(table: Table, number: int, others: Sequence[int]) -> str:
 
 
 def _higher(one: Node, other: Node) -> bool:
-    import ipaddress
-
     mine, theirs = ipaddress.ip_address(one.address), ipaddress.ip_address(other.address)
     return mine.version == theirs.version and int(mine) > int(theirs)
 
@@ -243,9 +257,12 @@ def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     others = sorted(pair[1] for pair in pairs)
     label = table.labels[number]
     how = done_to(usual_outcome(calls))
-    text = f"check: what goes out of {label} is {how}: it called {places(calls)}, which {table.name(others)} call from each other"
+    text = f"check: what goes out of {label} is {how}: it called {places(calls)}"
+    text += f", which {table.name(others)} call from each other" if len(others) > 1 else ""
     said = icmp_words(calls)
-    return Reading(text + (f" ({said})" if said else ""), (label,), table.label(*others), {"host": label, "how": how})
+    values = {"host": label, "how": how, "subnet": table.survey.nodes[number].subnet}
+    text += f" ({said})" if said else ""
+    return Reading(text, (label,), table.label(*others), values, _rules(table.survey.nodes[number], "output"))
 
 
 def _apart(table: Table, lonely: tuple[int, ...], others: Sequence[int]) -> Reading:

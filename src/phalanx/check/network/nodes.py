@@ -25,6 +25,8 @@ class Node:
     interfaces: tuple[str, ...] = ()  # of each address
     mtu: int = 1500
     stores: bool = False  # rank 0 runs here
+    subnet: str = ""  # of the first address
+    closing: tuple[tuple[str, str], ...] = ()  # chain and rule of its own firewall that turn packets away
 
     @property
     def address(self) -> str:
@@ -39,6 +41,10 @@ class Node:
     def interface_of(self, address: str) -> str:
         """The interface that has this address."""
         return dict(zip(self.addresses, self.interfaces, strict=False)).get(address, "")
+
+    def filters(self, hook: str) -> tuple[str, ...]:
+        """Rules of its own firewall on what comes in (`input`) or goes out (`output`)."""
+        return tuple(rule for chain, rule in self.closing if hook in chain.lower())
 
     def has_family(self, family: int) -> bool:
         """Whether it has an address of a family, 4 or 6."""
@@ -63,7 +69,11 @@ def find_nodes(witnesses: Mapping[str, Witness]) -> list[Node]:
         places = [_interface_of(witness, one) for one in addresses]
         names, mtu = tuple(name for name, _ in places), places[0][1]
         stores = store is not None and witness.network == store
-        nodes.append(Node(witness.label, len(nodes), addresses, pinned, names, mtu, stores))
+        subnet = next((written for written in _written(witness) if written.split("/")[0] == addresses[0]), addresses[0])
+        network = str(ipaddress.ip_interface(subnet).network)
+        rows = witness.section("firewall").get("closing", ())
+        closing = tuple((str(row.get("chain", "")), str(row.get("rule", ""))) for row in rows)
+        nodes.append(Node(witness.label, len(nodes), addresses, pinned, names, mtu, stores, network, closing))
     return nodes
 
 

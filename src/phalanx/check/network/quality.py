@@ -123,7 +123,7 @@ def _closer(seen: Speed | None) -> Mapping[str, Any]:
     if seen is None:
         return {}
     if seen.lost or seen.stalled:
-        return {"drips": 300, "seconds": 0.0, "timeout": 2.0}
+        return {"drips": 500, "seconds": 0.0, "timeout": 2.5}
     return {"drips": 0, "seconds": 0.0 if seen.rtt_us > _SLOW_US else 0.15, "timeout": 2.0}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-_ALL_PAIRS_UP_TO = 8
+FEW = 8  # hosts of which all pairs are measured
 
 
 def rounds(count: int) -> list[list[tuple[int, int]]]:
     """All pairs for few hosts; for many, partners at distances 1, 2, 4, …: each host meets log2(n) others in 2·log2(n) rounds."""
-    return list(tournament(count)) if count <= _ALL_PAIRS_UP_TO else list(doubling(count))
+    return list(tournament(count)) if count <= FEW else list(doubling(count))
 
 
 def tournament(count: int) -> Iterator[list[tuple[int, int]]]:

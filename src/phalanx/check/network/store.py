@@ -51,7 +51,7 @@ def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()
         others = sorted(one.source for one in shut)
         said = icmp_words(shut)
         text = f"check: the store's port {survey.port} of {home.label} is {how} for {named(labels, others)} ({places(shut)}{f'; {said}' if said else ''}), while other ports of it are answered"
-        values = {"port": str(survey.port), "host": home.label, "how": how}
+        values = {"port": str(survey.port), "host": home.label, "how": how, "subnet": home.subnet}
         found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values))
     return found
 

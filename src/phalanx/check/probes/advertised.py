@@ -82,7 +82,7 @@ def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterabl
                 f"check: {other.label} takes {name} for {', '.join(outside)}, "
                 f"{f'which is {owner}' if owner else 'which no host here has'}; {one.label} has {', '.join(one.addresses()[:3])}",
                 accused=(other.label,),
-                values={"name": name, "address": next(iter(one.addresses()), ""), "where": other.label},
+                values={"name": name, "address": next(iter(one.addresses()), ""), "there": other.label},
             )
 
 
@@ -92,17 +92,12 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
     local = {label: a for label, a in told.items() if ipaddress.ip_address(a).is_loopback}
     for label, address in local.items():
         one = by_label[label]
-        given = one.variable(variable)
+        if one.variable(variable):
+            continue  # said where named interfaces are looked at
         name = str(one.section("names").get("own") or "")
-        if title == "Gloo" and not given and not (one.lookup(name) or {}).get("bindable"):
+        if title == "Gloo" and not (one.lookup(name) or {}).get("bindable"):
             continue  # said already: the name does not resolve, or is stale
-        why = (
-            f"{variable}={given}"
-            if given
-            else f"its own name {name} resolves to it"
-            if title == "Gloo"
-            else "it has no other"
-        )
+        why = f"its own name {name} resolves to it" if title == "Gloo" else "it has no other"
         values = {
             "variable": variable,
             "interface": _interface(one),

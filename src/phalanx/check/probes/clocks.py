@@ -31,5 +31,5 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
                 f"check: the clock of {one.label} is {whole:.1f} s {'ahead of' if apart > 0 else 'behind'} {against}",
                 accused=() if len(told) == 2 else (one.label,),
                 harmed=tuple(peer.label for peer in told) if len(told) == 2 else (),
-                values={"where": one.label},
+                values={"there": one.label},
             )

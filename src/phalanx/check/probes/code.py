@@ -40,5 +40,5 @@ def _differing(given: str, told: Sequence[Witness], found: Mapping[str, Any]) ->
             f"check: the code in {given} differs between the hosts: {', '.join(different[:_SHOWN])}{more}{whom}",
             accused=tuple(odd),
             harmed=() if odd else tuple(one.label for one in told),
-            values={"path": given, "where": name_all(odd) or "all hosts"},
+            values={"path": given, "there": name_all(odd) or "all hosts"},
         )

@@ -45,12 +45,12 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
                     addresses.setdefault(str(address.ip), []).append((one, name))
             if outward and facts["mac"].strip("0:") and not facts["mac"].startswith("ee:ee:ee"):
                 hardware.setdefault(facts["mac"], []).append((one, name))
-    for address, owners in addresses.items():
+    for shared, owners in addresses.items():
         if len({one.label for one, _ in owners}) > 1:
             labels = tuple(dict.fromkeys(one.label for one, _ in owners))
             where = name_all(f"{one.label} ({name})" for one, name in owners)
             yield Reading(
-                f"check: {address} is an address of {where} at once",
+                f"check: {shared} is an address of {where} at once",
                 accused=labels,
                 values={"interface": owners[-1][1], "host": owners[-1][0].host},
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from phalanx.check.agreement import split_of
+from phalanx.check.agreement import split_of, variable
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness, name_all, one_per_network
@@ -32,7 +32,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     yield from _nodes(hosts)
     for what, names in _MEETING.items():
         name, split = next(
-            ((name, found) for name in names if (found := split_of(hosts, lambda one, name=name: one.variable(name)))),
+            ((name, found) for name in names if (found := split_of(hosts, variable(name)))),
             ("", None),
         )
         if split is not None:
@@ -47,7 +47,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
 
 def _nodes(hosts: Sequence[Witness]) -> Iterable[Reading]:
     for name in _NODES:
-        split = split_of(hosts, lambda one, name=name: one.variable(name))
+        split = split_of(hosts, variable(name))
         if split is not None:
             advice = (
                 f"Set it to {split.common} on {name_all(split.odd)}."

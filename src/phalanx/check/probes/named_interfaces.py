@@ -41,7 +41,7 @@ def _is_nccl_syntax_elsewhere(variable: str, value: str) -> bool:
 def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[Reading]:
     has = ", ".join(name for name, facts in one.interfaces.items() if facts["addresses"]) or "none with an address"
     good = _outward(one)
-    values = {"variable": variable, "has": has, "good": good[0] if good else "", "where": one.label}
+    values = {"variable": variable, "has": has, "good": good[0] if good else "", "there": one.label}
     if variable in _NCCL:
         matching = [name for name in one.interfaces if nccl_admits(value, name)]
         chosen = matching if not value.startswith("^") else []
@@ -96,7 +96,7 @@ def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:
             continue
         for one in there:
             better = _in_network(one, network)
-            back = next((name for peer in most if (name := _in_network(peer, other))), None)
+            back = next((found for peer in most if (found := _in_network(peer, other))), None)
             if better is None and back is None:
                 continue  # no network that both have: they may well be routed
             yield Reading(
@@ -106,7 +106,7 @@ def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:
                 harmed=tuple(peer.label for peer in hosts),
                 values={
                     "variable": variable,
-                    "where": one.label if better else name_all(p.label for p in most),
+                    "there": one.label if better else name_all(p.label for p in most),
                     "good": better or back or "",
                 },
             )

@@ -42,7 +42,7 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     yield Reading(
         f"check: {_NAME} is not set on {name_all(labels)}, though WORLD_SIZE says that there are several ranks",
         accused=labels,
-        values={"value": value or "the address of rank 0's host", "where": name_all(labels)},
+        values={"value": value or "the address of rank 0's host", "there": name_all(labels)},
     )
 
 
@@ -58,7 +58,7 @@ def _value(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
         yield Reading(
             f"check: {_NAME}={value} does not resolve on {name_all(where)} ({error})",
             accused=where,
-            values={"address": address or "the address of rank 0's host", "where": name_all(where)},
+            values={"address": address or "the address of rank 0's host", "there": name_all(where)},
         )
         return
     if not several_hosts(witnesses):
@@ -111,7 +111,7 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
             yield Reading(
                 f"check: {_NAME}={value} is {', '.join(addresses)} on {label}, which no host has; elsewhere it is {right}",
                 accused=(label,),
-                values={"address": right, "where": label, "name": value},
+                values={"address": right, "there": label, "name": value},
             )
         elif dead := [address for address in addresses if not owned[address]]:
             right = next(address for address in addresses if owned[address])
@@ -152,7 +152,12 @@ def _no_way(witnesses: Sequence[Witness], label: str, value: str, address: str) 
 
 
 def _host_of_rank_zero(witnesses: Sequence[Witness]) -> Witness | None:
-    return next((one for one in witnesses if 0 in one.ranks), None)
+    """By its rank; where only nodes are numbered, node 0, unless the nodes agree on a place by themselves."""
+    found = next((one for one in witnesses if 0 in one.ranks), None)
+    if found is None and not any(one.ranks or one.variable("PET_RDZV_BACKEND") for one in witnesses):
+        names = ("PET_NODE_RANK", "NODE_RANK")
+        found = next((one for one in witnesses if any(one.variable(name) == "0" for name in names)), None)
+    return found
 
 
 def _addresses(witness: Witness, name: str) -> list[str]:

@@ -50,7 +50,8 @@ def _python(one: Witness) -> str | None:
 
 
 def _package(one: Witness, name: str) -> str | None:
-    return one.section("versions").get("packages", {}).get(name)
+    found: dict[str, str] = one.section("versions").get("packages", {})
+    return found.get(name)
 
 
 def _missing(told: Sequence[Witness]) -> Iterable[Reading]:

@@ -1,0 +1,40 @@
+"""Characters that came into a value by accident: quotes, blanks at its ends, a carriage return of another system's editor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from phalanx.check.options import CheckOptions
+from phalanx.check.reading import Reading
+from phalanx.check.variables import known_names
+from phalanx.check.witness import Witness, name_all
+from phalanx.model import Unchecked
+
+_FREE_TEXT = ("LD_LIBRARY_PATH", "PYTHONPATH", "XLA_FLAGS", "TF_XLA_FLAGS", "PATH", "TF_CONFIG", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "TORCH_LOGS")  # fmt: skip
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    """Of the variables that some library reads."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for one in witnesses:
+        for name, value in one.variables.items():
+            if name in known_names() and name not in _FREE_TEXT and (what := _stray(value)):
+                found.setdefault((name, value, what), []).append(one.label)
+    for (name, value, what), labels in found.items():
+        yield Reading(
+            f"check: {name}={value!r} on {name_all(labels)} has {what} in it, which the library takes for a part of the value",
+            accused=tuple(labels),
+            values={"name": name, "right": value.strip().strip("\"'").strip()},
+        )
+
+
+def _stray(value: str) -> str:
+    if "\r" in value:
+        return "a carriage return"
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return "quotation marks"
+    if value != value.strip():
+        return "white space at an end"
+    if ", " in value and "IFNAME" not in value and not value.startswith(("{", "[")):
+        return "a blank after a comma" if not any(mark in value for mark in "{[(") and len(value) < 120 else ""
+    return ""

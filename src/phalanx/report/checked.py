@@ -1,0 +1,77 @@
+"""The report of a check for a terminal: every finding shortly, each with whom it concerns and what to change."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from phalanx.model import Finding, Report
+from phalanx.model.ranks import name_ranks
+
+_WIDTH_IN_PIPE = 110
+_SHOWN_UNCHECKED = 6
+
+
+def print_checked(report: Report, seconds: float, console: Console | None = None) -> None:
+    """All findings, best first; a word on what was looked at and what was not."""
+    console = console or Console(highlight=False)
+    if console.is_terminal:
+        _print(report, seconds, console)
+        return
+    plain = Console(file=io.StringIO(), highlight=False, width=_WIDTH_IN_PIPE, no_color=True)
+    with plain.capture() as captured:
+        _print(report, seconds, plain)
+    console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def _print(report: Report, seconds: float, console: Console) -> None:
+    looked = f"{_scope(report)}, {seconds:.1f} s"
+    if not report.findings:
+        console.print(Text.assemble(("Nothing wrong found", "bold green"), f" on {looked}."))
+    for number, finding in enumerate(report.findings):
+        if number:
+            console.print()
+        _print_finding(finding, console)
+    console.print() if report.findings or report.not_checked else None
+    for item in report.not_checked[:_SHOWN_UNCHECKED]:
+        console.print(Text(f"not checked: {item.what}; needs {item.needs}", style="dim"))
+    if len(report.not_checked) > _SHOWN_UNCHECKED:
+        more = len(report.not_checked) - _SHOWN_UNCHECKED
+        console.print(Text(f"not checked: and {more} more (--format json lists them)", style="dim"))
+    if report.findings:
+        count = len(report.findings)
+        hint = f"more: phalanx rules explain {report.findings[0].rule} · --all · --fix-script"
+        console.print(Text(f"{count} finding{'s' if count > 1 else ''} on {looked}. {hint}", style="dim"))
+
+
+def _print_finding(finding: Finding, console: Console) -> None:
+    mark = "? " if finding.confidence.value == "possible" else "✗ "
+    style = "bold yellow" if finding.confidence.value == "possible" else "bold red"
+    code = f"{finding.rule}, " if finding.rule else ""
+    tail = f"  [{code}{finding.symptom}, {finding.confidence.value}]"
+    console.print(Text.assemble((mark + finding.title, style), (tail, "dim")))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("  what", finding.summary)
+    if finding.culprit_ranks or finding.culprit_hosts:
+        table.add_row("  who", _who(finding))
+    for number, fix in enumerate(finding.fixes[:2]):
+        table.add_row("  fix" if number == 0 else "  or", f"{fix.title}: {fix.do}")
+    console.print(table)
+
+
+def _who(finding: Finding) -> str:
+    hosts = ", ".join(finding.culprit_hosts)
+    if not finding.culprit_ranks:
+        return hosts
+    return name_ranks(finding.culprit_ranks) + (f" on {hosts}" if hosts else "")
+
+
+def _scope(report: Report) -> str:
+    hosts, ranks = len(report.world.hosts), len(report.world.ranks)
+    place = "this machine" if hosts == 1 and ranks < 2 else f"{hosts} host{'s' if hosts != 1 else ''}"
+    return place + (f", {ranks} ranks" if ranks > 1 else "")
