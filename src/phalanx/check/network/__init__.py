@@ -73,9 +73,9 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     found += judge_parts(table)
     found += judge_pairs(table)
     found += judge_store(seen, table, concerned)
-    found += judge_sizes(seen)
-    found += judge_speed(seen)
-    found += judge_idle(seen)
+    found += judge_sizes(seen, concerned)
+    found += judge_speed(seen, concerned)
+    found += judge_idle(seen, concerned)
     return found
 
 

@@ -201,6 +201,7 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     luck = _luck(table, number, others)
     node = table.survey.nodes[number]
     values = {"host": label, "address": node.address, "how": done_to(outcome), "luck": luck, "subnet": node.subnet}
+    values |= _sure(node, "input")
     if open_ports:
         shown = ", ".join(str(port) for port in open_ports)
         text = (
@@ -213,6 +214,11 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     text += f" ({said})" if said else ""
     text += f". {luck}" if luck else ""
     return Reading(text, (label,), table.label(*others), values, _rules(node, "input"))
+
+
+def _sure(node: Node, hook: str) -> dict[str, str]:
+    """Packets that vanish and a rule that can be read make it certain."""
+    return {"confidence": "confirmed"} if node.filters(hook) else {}
 
 
 def _rules(node: Node, hook: str) -> tuple[tuple[str, str], ...]:
@@ -261,6 +267,7 @@ def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     text += f", which {table.name(others)} call from each other" if len(others) > 1 else ""
     said = icmp_words(calls)
     values = {"host": label, "how": how, "subnet": table.survey.nodes[number].subnet}
+    values |= _sure(table.survey.nodes[number], "output")
     text += f" ({said})" if said else ""
     return Reading(text, (label,), table.label(*others), values, _rules(table.survey.nodes[number], "output"))
 

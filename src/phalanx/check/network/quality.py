@@ -36,10 +36,11 @@ class Speed:
     stalled: bool
 
 
-def judge_sizes(survey: Survey) -> list[Reading]:
+def judge_sizes(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """Small messages pass, large ones do not."""
     mesh = survey.mesh()
     stuck = [pair for pair, one in mesh.items() if one.answered and one.large != "ok" and _is_stuck(survey, pair)]
+    stuck = [pair for pair in stuck if not skip & set(pair)]
     if not stuck:
         return []
     labels = [node.label for node in survey.nodes]
@@ -138,9 +139,11 @@ def _few_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     return found
 
 
-def judge_speed(survey: Survey) -> list[Reading]:
+def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """Loss, then latency, then bandwidth: each of them makes the next look bad too."""
-    figures = {pair: one for pair, one in speeds(survey).items() if not one.stalled or one.sent}
+    figures = {
+        pair: one for pair, one in speeds(survey).items() if (not one.stalled or one.sent) and not skip & set(pair)
+    }
     if not figures:
         return []
     labels = [node.label for node in survey.nodes]
@@ -223,12 +226,12 @@ def _mbit(rate: float) -> str:
     return f"{rate * 8 / 1e6:.0f} Mbit/s" if rate >= 125_000 else f"{rate * 8 / 1e3:.0f} kbit/s"
 
 
-def judge_idle(survey: Survey) -> list[Reading]:
+def judge_idle(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """Connections that worked, were idle, and no longer carry anything."""
     mesh = survey.mesh()
     dead = [(int(one["id"][0]), int(one["id"][1])) for one in survey.idle if one.get("outcome") in ("silent", "reset")]
     good = [(int(one["id"][0]), int(one["id"][1])) for one in survey.idle if one.get("outcome") == "pong"]
-    dead = [pair for pair in dead if pair in mesh and mesh[pair].large == "ok"]
+    dead = [pair for pair in dead if pair in mesh and mesh[pair].large == "ok" and not skip & set(pair)]
     if not dead:
         return []
     labels = [node.label for node in survey.nodes]

@@ -52,6 +52,8 @@ def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()
         said = icmp_words(shut)
         text = f"check: the store's port {survey.port} of {home.label} is {how} for {named(labels, others)} ({places(shut)}{f'; {said}' if said else ''}), while other ports of it are answered"
         values = {"port": str(survey.port), "host": home.label, "how": how, "subnet": home.subnet}
+        if home.filters("input"):
+            values["confidence"] = "confirmed"  # packets that vanish, and a rule that can be read
         found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values))
     return found
 
@@ -95,6 +97,8 @@ def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> lis
         ordered = sorted(calls, key=lambda one: one.order)
         good = next((one for one in ordered if one.answered), None)
         dead = [one for one in ordered if good is not None and one.order < good.order and not one.answered]
+        # An address that no host has is told by the facts.
+        dead = [one for one in dead if any(one.ip in node.addresses for node in survey.nodes)]
         if good is not None and dead:
             concerned.append((dead[0], good))
     if not concerned:

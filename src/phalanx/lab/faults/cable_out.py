@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="host-unreachable", hosts=("h1",), also=("no-neighbour",))
+EXPECTED = Expected(cause="host-unreachable", symptom="comm.hang-timeout", hosts=("h1",), also=("no-neighbour",))
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="firewall-drops", hosts=("h1",))
+EXPECTED = Expected(cause="firewall-drops", symptom="comm.hang-timeout", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="idle-connections-forgotten", symptom="comm.hang-timeout", hosts=("h1",))
+EXPECTED = Expected(cause="idle-connections-forgotten", symptom="fail.communication-error", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1", seconds: int = 1) -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="one-way-block", hosts=("h1", "h2"), at_least=3)
+EXPECTED = Expected(cause="one-way-block", symptom="comm.hang-timeout", hosts=("h1", "h2"), at_least=3)
 
 
 def apply(bed: Bed, source: str = "h1", target: str = "h2") -> None:

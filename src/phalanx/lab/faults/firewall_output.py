@@ -3,7 +3,9 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="one-way-block", hosts=("h1",), also=("firewall-drops", "firewall-ephemeral-ports"))
+EXPECTED = Expected(
+    cause="one-way-block", symptom="comm.hang-timeout", hosts=("h1",), also=("firewall-rule-on-store-port",)
+)
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="pair-blocked", hosts=("h1", "h2"), at_least=3)
+EXPECTED = Expected(cause="pair-blocked", symptom="comm.hang-timeout", hosts=("h1", "h2"), at_least=3)
 
 
 def apply(bed: Bed, one: str = "h1", other: str = "h2") -> None:

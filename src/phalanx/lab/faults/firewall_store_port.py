@@ -3,7 +3,9 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="firewall-store-port", hosts=("h0",))
+EXPECTED = Expected(
+    cause="firewall-store-port", symptom="comm.hang-timeout", hosts=("h0",), also=("firewall-rule-on-store-port",)
+)
 
 
 def apply(bed: Bed, host: str = "h0", port: int = 29500) -> None:

@@ -5,7 +5,7 @@ from phalanx.lab.fault import Expected
 from phalanx.lab.host import load
 from phalanx.lab.services import plain_frames
 
-EXPECTED = Expected(cause="narrow-link", symptom="perf.slow-training", hosts=("h1",))
+EXPECTED = Expected(cause="narrow-link", symptom="perf.low-efficiency", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1", mbit: int = 10) -> None:

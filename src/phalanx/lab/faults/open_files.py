@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="open-files-limit", symptom="comm.setup-failure", hosts=("h1",))
+EXPECTED = Expected(cause="open-files-limit", symptom="fail.out-of-memory", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1", files: int = 64) -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="shared-memory-small", hosts=("h1",))
+EXPECTED = Expected(cause="shared-memory-small", symptom="fail.memory-issue", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1", megabytes: int = 4) -> None:
