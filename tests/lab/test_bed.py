@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -128,26 +129,26 @@ with Bed(2) as bed:
 
 
 @needs_beds
-def test_no_root_is_needed(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_root_is_needed() -> None:
     python = shutil.which("python3", path="/usr/bin")
     version = subprocess.run([python or "false", "-V"], capture_output=True, text=True, timeout=20, check=False).stdout
     if python is None or version < "Python 3.11":
         pytest.skip("needs a Python 3.11 that other users can run: apt-get install python3")
-    folder = tmp_path_factory.mktemp("user")
-    for part in [folder, *list(folder.parents)[:2]]:
-        part.chmod(0o755)
-    shutil.copytree(SOURCE / "phalanx" / "lab", folder / "phalanx" / "lab")
-    (folder / "phalanx" / "__init__.py").write_text("", encoding="utf-8")
-    command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", USER, str(folder)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd="/",
-        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-    )
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copytree(SOURCE / "phalanx" / "lab", folder / "phalanx" / "lab")
+        (folder / "phalanx" / "__init__.py").write_text("", encoding="utf-8")
+        user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        done = subprocess.run(
+            [*user, python, "-c", USER, name],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd="/",
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        )
     assert done.stdout.strip() == "h1 ['10.77.0.10', 'h0']", done.stderr
 
 

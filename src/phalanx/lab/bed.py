@@ -165,6 +165,11 @@ class Bed:
         user = ["-U", "--preserve-credentials"] if self.user_namespace else []
         return ["nsenter", "-t", str(self.switch_pid), *user, "-n", "--"]
 
+    @property
+    def switch_inside(self) -> list[str]:
+        """The same for what stays: it is then a process of the bed, and ends with it."""
+        return [*self.switch_entry[:-1], "-p", "--"]
+
     def switch_ip(self, *lines: str) -> None:
         """Lines of `ip -batch` in the switch."""
         batch([*self.switch_entry, "ip", "-batch", "-"], lines, "switch")

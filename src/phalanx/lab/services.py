@@ -82,7 +82,7 @@ def delay(bed: Bed, host: str, milliseconds: float) -> None:
         f"link set {far} master sw0 up",
         f"link set {near} promisc on up",
     )
-    keep(bed, [*bed.switch_entry, *_PYTHON, str(_RELAY), here.port, near, str(milliseconds)], "relay")
+    keep(bed, [*bed.switch_inside, *_PYTHON, str(_RELAY), here.port, near, str(milliseconds)], "relay")
 
 
 def put_behind_nat(bed: Bed, host: str) -> None:

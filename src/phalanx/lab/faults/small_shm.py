@@ -8,4 +8,4 @@ EXPECTED = Expected(cause="shared-memory-small", symptom="fail.memory-issue", ho
 
 def apply(bed: Bed, host: str = "h1", megabytes: int = 4) -> None:
     """A container's default is 64 MB; data loaders and NCCL want more."""
-    bed[host].run(["mount", "-o", f"remount,size={megabytes}m", "/dev/shm"])
+    bed[host].run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=1777", "tmpfs", "/dev/shm"])
