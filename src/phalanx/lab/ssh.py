@@ -56,7 +56,8 @@ def start_ssh(bed: Bed, paths: Mapping[str, str] | None = None) -> None:
         own.mkdir()
         make_key(own / "host_key")
         shutil.copy(shared / "user_key.pub", own / "authorized_keys")
-        path = f"SetEnv PATH={paths[host.name]}\n" if paths and host.name in paths else ""
+        # A home without files of its own: what a user's start-up file adds to PATH must not undo it.
+        path = f"SetEnv PATH={paths[host.name]} HOME={own}\n" if paths and host.name in paths else ""
         (own / "sshd_config").write_text(_SERVER.format(folder=own) + path, encoding="utf-8")
         known.append(f"{host.name},{host.address} {(own / 'host_key.pub').read_text(encoding='utf-8').strip()}")
     (shared / "known_hosts").write_text("\n".join(known) + "\n", encoding="utf-8")

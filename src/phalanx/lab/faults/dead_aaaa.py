@@ -4,7 +4,9 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.services import change_name
 
-EXPECTED = Expected(cause="dead-address-beside-live", also=("first-address-dead",), hosts=("h0",))
+EXPECTED = Expected(
+    cause="dead-address-beside-live", symptom="comm.hang-timeout", also=("first-address-dead",), hosts=("h0",)
+)
 
 
 def apply(bed: Bed, host: str = "h0") -> None:

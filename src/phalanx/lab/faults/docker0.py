@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="docker0-same-address", hosts=("h0", "h1", "h2"))
+EXPECTED = Expected(cause="docker0-same-address", symptom="comm.hang-timeout", hosts=("h0", "h1", "h2"))
 
 
 def apply(bed: Bed) -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="duplicate-address", hosts=("h1", "h2"), at_least=3)
+EXPECTED = Expected(cause="duplicate-address", symptom="comm.hang-timeout", hosts=("h1", "h2"), at_least=3)
 
 
 def apply(bed: Bed, host: str = "h2", like: str = "h1") -> None:

@@ -4,7 +4,7 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.services import change_name
 
-EXPECTED = Expected(cause="own-name-stale", hosts=("h1",))
+EXPECTED = Expected(cause="own-name-stale", symptom="comm.hang-timeout", hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="rank-missing", hosts=())
+EXPECTED = Expected(cause="rank-missing", symptom="comm.hang-timeout", hosts=())
 
 
 def apply(bed: Bed) -> None:

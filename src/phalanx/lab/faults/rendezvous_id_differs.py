@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="rendezvous-id-differs", hosts=("h1",), at_least=3)
+EXPECTED = Expected(cause="rendezvous-id-differs", symptom="comm.hang-timeout", hosts=("h1",), at_least=3)
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="variable-misspelt", hosts=("h0", "h1", "h2"))
+EXPECTED = Expected(cause="variable-misspelt", symptom="comm.unexpected-protocol", hosts=("h0", "h1", "h2"))
 
 
 def apply(bed: Bed, name: str = "NCCL_SOCKET_IFNMAE", value: str = "eth0") -> None:
