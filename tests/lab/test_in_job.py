@@ -20,17 +20,21 @@ RANK = """
 import os, socket, sys, threading, time
 rank, peers = int(os.environ["RANK"]), sys.argv[1:]
 server = socket.create_server(("", 7000))
+def echo(peer):
+    while data := peer.recv(4096):
+        peer.sendall(data)
 def listen():
     kept = []
     while True:
         peer, _ = server.accept()
         kept.append(peer)
-        threading.Thread(target=lambda: [peer.sendall(data) for data in iter(lambda: peer.recv(4096), b"")], daemon=True).start()
+        threading.Thread(target=echo, args=(peer,), daemon=True).start()
 threading.Thread(target=listen, daemon=True).start()
 time.sleep(0.5)
 for other, address in enumerate(peers):
     if other < rank:
         sock = socket.create_connection((address, 7000), 20)
+        sock.settimeout(None)
         def talk(sock=sock):
             while True:
                 sock.sendall(b"x" * 500)
