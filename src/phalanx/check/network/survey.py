@@ -33,10 +33,15 @@ class Survey:
     speeds: dict[tuple[int, int], list[Mapping[str, Any]]] = field(default_factory=dict)
     idle: list[Mapping[str, Any]] = field(default_factory=list)
     idle_s: float = 0.0
+    _mesh: dict[tuple[int, int], Called] = field(default_factory=dict)
+    _counted: int = 0
 
     def mesh(self) -> dict[tuple[int, int], Called]:
-        """The calls of every node to every other, at the address that the job would use."""
-        return {(one.source, one.target): one for one in self.calls if one.kind == "mesh"}
+        """The calls of every node to every other, at the address that the job would use; made once, for there may be a million."""
+        if len(self.calls) != self._counted:
+            self._mesh = {(one.source, one.target): one for one in self.calls if one.kind == "mesh"}
+            self._counted = len(self.calls)
+        return self._mesh
 
     def of(self, kind: str) -> list[Called]:
         """The calls of another kind."""
@@ -59,31 +64,24 @@ def listen(talk: Talk, survey: Survey) -> None:
         survey.listening[number] = told[0]
 
 
-def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int]]) -> dict[int, list[dict[str, Any]]]:
+def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int]]) -> dict[int, dict[str, list[Any]]]:
     """Whom each node calls: all others; the store by the very name and port that the job has; of two neighbours other ports and addresses."""
     nodes = [node for node in survey.nodes if node.number in survey.listening]
-    plan: dict[int, list[dict[str, Any]]] = {}
+    ports = {node.number: survey.open_port(node.number, family_of(node.address)) for node in nodes}
+    plan: dict[int, dict[str, list[Any]]] = {}
     for place, node in enumerate(nodes):
-        targets = []
+        targets: list[dict[str, Any]] = []
+        mesh: list[list[Any]] = []
         if node.number in store:
             address, port = store[node.number]
             targets.append({"id": [node.number, -1, "store"], "address": address, "port": port})
         for step in range(1, len(nodes)):  # everybody begins with somebody else
             other = nodes[(place + step) % len(nodes)]
-            family = family_of(other.address)
-            if (port_any := survey.open_port(other.number, family)) is not None:
-                kept = _is_partner(step, len(nodes))
-                targets.append(
-                    {
-                        "id": [node.number, other.number, "mesh"],
-                        "address": other.address,
-                        "port": port_any,
-                        "keep": kept,
-                    }
-                )
+            if ports[other.number] is not None:
+                mesh.append([other.number, other.address, ports[other.number], int(_is_partner(step, len(nodes)))])
             if step <= 2 or len(nodes) - step == 1:
                 targets += _closer_look(survey, node, other)
-        plan[node.number] = targets
+        plan[node.number] = {"targets": targets, "mesh": mesh}
     return plan
 
 
@@ -114,18 +112,34 @@ def _is_spread(opened: Mapping[str, Any]) -> bool:
     return opened.get("kind") == "spread" and "errno" not in opened
 
 
-def call_all(talk: Talk, survey: Survey, plan: Mapping[int, Sequence[Mapping[str, Any]]], timeout: float) -> None:
+def call_all(talk: Talk, survey: Survey, plan: Mapping[int, Mapping[str, Any]], timeout: float) -> None:
     """All calls at once: one time-out, whatever the number of hosts."""
-    args = {
-        number: {"targets": list(targets), "timeout": timeout, "large": LARGE}
-        for number, targets in plan.items()
-        if targets
-    }
-    for told in talk.ask("connect", args, timeout * 2 + 6.0).values():
-        survey.calls += [called_of(one) for one in told]
+    args = {number: {**targets, "me": number, "timeout": timeout, "large": LARGE} for number, targets in plan.items()}
+    places = places_of(survey)
+    for number, told in talk.ask("connect", args, timeout * 2 + 6.0).items():
+        for one in told:
+            if "fine" in one:
+                survey.calls += [fine_call(places, number, row) for row in one["fine"]]
+            else:
+                survey.calls.append(called_of(one))
     silent = {one.target for one in survey.calls if one.outcome == "silent" and one.target >= 0}
     for number, told in talk.ask("half-open", {number: {} for number in silent}, 2.0).items():
         survey.half_open[number] = list(told[0].get("half_open", ()))
+
+
+def places_of(survey: Survey) -> dict[int, tuple[str, int]]:
+    """Where each node is called."""
+    return {
+        node.number: (node.address, survey.open_port(node.number, family_of(node.address)) or 0)
+        for node in survey.nodes
+    }
+
+
+def fine_call(places: Mapping[int, tuple[str, int]], source: int, row: Sequence[Any]) -> Called:
+    """A call of which there is nothing to say, as the agent writes it."""
+    target, peer, rtt, resent, attempts = row
+    address, port = places[target]
+    return Called(source, target, "mesh", address, port, "ok", peer=peer, rtt_us=rtt, resent=resent, attempts=attempts)
 
 
 def find_sizes(talk: Talk, survey: Survey, timeout: float) -> None:
@@ -143,7 +157,7 @@ def find_sizes(talk: Talk, survey: Survey, timeout: float) -> None:
             entry = {"id": [source, target, f"size {size}"], "address": node.address, "port": port, "maxseg": size}
             args.setdefault(source, {"targets": [], "timeout": timeout, "large": LARGE})["targets"].append(entry)
     for told in talk.ask("connect", args, timeout * 2 + 6.0).values():
-        for one in map(called_of, told):
+        for one in (called_of(row) for row in told if "fine" not in row):
             way = one.large if one.answered else one.outcome
             survey.sizes.setdefault((one.source, one.target), {})[int(one.kind.split()[1])] = way
 
