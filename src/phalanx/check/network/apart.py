@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from phalanx.check.network.blocked import Pair, Table
 from phalanx.check.network.survey import Survey
+from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, places, usual_outcome
 from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
@@ -11,6 +12,8 @@ from phalanx.check.witness import Witness
 
 def judge_parts(table: Table) -> list[Reading]:
     """Two or more groups of hosts, whole inside and cut off from each other."""
+    if not table.lost:
+        return []
     parts = _components(table)
     large = [part for part in parts if len(part) > 1]
     if len(large) < 2:
@@ -88,8 +91,13 @@ def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[Rea
 def judge_port_ranges(survey: Survey, table: Table) -> list[Reading]:
     """High ports of which some are open and some are not."""
     found = []
-    for node in survey.nodes:
-        spread = [one for one in survey.of("spread") if one.target == node.number]
+    by_target: dict[int, list[Called]] = {}
+    for one in survey.of("spread"):
+        by_target.setdefault(one.target, []).append(one)
+    for number, spread in sorted(by_target.items()):
+        if all(one.answered for one in spread):
+            continue
+        node = survey.nodes[number]
         mesh = [one for (_, target), one in table.calls.items() if target == node.number]
         sources = {one.source for one in mesh if one.answered}
         shut = [one for one in spread if not one.answered and one.outcome != "local" and one.source in sources]

@@ -75,11 +75,13 @@ def _arrived(survey: Survey, one: Called) -> bool:
 def judge_translated(table: Table) -> list[Reading]:
     """Hosts whose address is changed on the way, and that are not reached."""
     found = []
-    for number in table.numbers:
-        mine = [one for (source, _), one in table.calls.items() if source == number and one.answered]
-        changed = [one for one in mine if one.local and one.saw and one.saw != one.local]
+    translated: dict[int, list[Called]] = {}
+    for (source, _), one in table.calls.items():
+        if one.answered and one.local and one.saw and one.saw != one.local:
+            translated.setdefault(source, []).append(one)
+    for number, changed in sorted(translated.items()):
         unreached = [pair for pair in table.left if pair[1] == number]
-        if not changed or not unreached:
+        if not unreached:
             continue
         others = {pair[0] for pair in unreached}
         outcome = usual_outcome(table.left[pair] for pair in unreached)
@@ -97,7 +99,7 @@ def judge_translated(table: Table) -> list[Reading]:
 def judge_routes(table: Table) -> list[Reading]:
     """Hosts that know no way, or lack the family of addresses."""
     found = []
-    for number in table.numbers:
+    for number in sorted({pair[0] for pair in table.left}):
         lost = {pair: one for pair, one in table.left.items() if pair[0] == number and one.outcome == "no-route"}
         if not lost:
             continue
