@@ -44,7 +44,12 @@ def listen(bed: Bed, host: str, port: int, banner: str) -> None:
 def keep(bed: Bed, command: list[str], what: str) -> subprocess.Popen[str]:
     """Start something that lives with the bed, and wait until it says that it is up."""
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # it may outlive the caller, whose pipes it must not hold open
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     if process.stdout.readline() != "up\n":
