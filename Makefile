@@ -31,16 +31,17 @@ score: $(VENV)/.core
 	$(BIN)/phalanx faults score
 
 # The whole zoo for real: makes the environments it needs (Horovod is compiled), runs all faults, healthy jobs and cures.
-# It goes on where it was stopped; `make zoo FRESH=1` begins anew.
+# It goes on where it was stopped; `make zoo FRESH=1` begins anew, `make zoo JOBS=6` runs six at one time.
 zoo: debian-zoo $(VENV)/.core
 	$(if $(FRESH),rm -rf .zoo/runs)
-	$(BIN)/phalanx faults run --all --resume || failed=1; \
-	$(BIN)/phalanx faults run --all --cured --resume || failed=1; \
+	$(BIN)/phalanx faults run --all --resume $(if $(JOBS),--jobs $(JOBS)) || { [ $$? = 130 ] && exit 130; failed=1; }; \
+	$(BIN)/phalanx faults run --all --cured --resume $(if $(JOBS),--jobs $(JOBS)) || { [ $$? = 130 ] && exit 130; failed=1; }; \
 	$(BIN)/phalanx faults score --logs .zoo/runs/faulty; exit $${failed:-0}
 
-# The tables and the picture of docs/zoo.md.
+# The tables and the picture of docs/zoo.md, and docs/zoo-coverage.md.
 zoo-page: $(VENV)/.core
 	$(BIN)/phalanx faults score --write docs/zoo.md --svg docs/zoo.svg
+	$(BIN)/phalanx faults list --coverage --write docs/zoo-coverage.md
 
 # Speed against ripgrep on generated logs; see bench/README.md.
 bench: debian $(VENV)/.dev
@@ -66,10 +67,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(PIP) install -q -e '.[dev]'
 	@touch $@ $(VENV)/.core
 
-# Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks. Without root they are
+# Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks, an SSH server. Without root they are
 # left out and the tests that need them say so.
 debian:
-	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-server:sshd openssh-client:ssh; do \
+	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:/usr/sbin/sshd; do \
 	  package=$${need%%:*}; program=$${need##*:}; \
 	  command -v $$program >/dev/null && continue; \
 	  if [ "$$(id -u)" = 0 ]; then \
@@ -78,9 +79,9 @@ debian:
 	  else echo "not root: $$package is not installed, tests that need it will be skipped"; fi; \
 	done
 
-# What the zoo's jobs need beside Python packages: compilers for the builds, ssh for horovodrun, namespaces and mounts.
+# What the zoo's jobs need beside Python packages: compilers for the builds (Horovod is compiled nine times, ccache does most of it once), ssh for horovodrun, namespaces and mounts.
 debian-zoo:
-	@missing=; for need in cmake:cmake g++:g++ ninja-build:ninja openssh-client:ssh util-linux:unshare; do \
+	@missing=; for need in cmake:cmake g++:g++ ccache:ccache ninja-build:ninja openssh-client:ssh util-linux:unshare; do \
 	  command -v $${need##*:} >/dev/null || missing="$$missing $${need%%:*}"; \
 	done; \
 	[ -f /usr/include/python3.11/Python.h ] || missing="$$missing python3-dev"; \

@@ -138,7 +138,7 @@ def compare(name: str, start: Callable[[dict[str, Any]], None], bound: float, co
         fault.apply(bed, chosen)
         if name.startswith("ssh-"):
             return Row(
-                name, f"{fault.expected.cause} (tests/check/test_beds.py)", 0.0, "not a fault of the job itself", ""
+                name, f"{fault.expected.cause} (tests/check/test_lab_beds.py)", 0.0, "not a fault of the job itself", ""
             )
         with CHECKING:
             report, took = check_bed(bed)

@@ -25,6 +25,7 @@ ALLOWED = {
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "report": {"model", "knowledge"},
     "cli": {
+        "cache",
         "model",
         "knowledge",
         "frameworks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import hyperscan
@@ -10,7 +11,7 @@ import pytest
 
 from phalanx import cache
 from phalanx.knowledge import load_rules, stored
-from phalanx.knowledge.pack import RulePack, _stored_pack, load_folders, rule_folders
+from phalanx.knowledge.pack import RulePack, _stored_pack, load_bare_rules, load_folders, rule_folders
 from phalanx.sources import database
 from phalanx.sources.scanner import Needle, NeedleSet
 
@@ -100,11 +101,36 @@ def test_refused_expressions_are_refused_again(folder: Path) -> None:
 
 def test_rules_come_back_as_they_were(folder: Path) -> None:
     parsed = load_folders(rule_folders())
-    assert stored.from_json(stored.to_json(parsed.rules, ["a problem"])) == (list(parsed.rules), ["a problem"])
+    assert stored.from_json(*stored.to_json(parsed.rules, ["a problem"])) == (list(parsed.rules), ["a problem"])
     assert _stored_pack(rule_folders()) == parsed
-    assert len(list(folder.iterdir())) == 1
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"rules", "prose", "packs"}
     assert _stored_pack(rule_folders()) == parsed
     assert load_rules() == tuple(rule for rule in parsed.rules if rule.is_active)
+
+
+def test_bare_rules_lack_only_what_people_read(folder: Path) -> None:
+    whole = _stored_pack(rule_folders())
+    load_bare_rules.cache_clear()
+    for pack in (_stored_pack(rule_folders(), is_bare=True), RulePack(load_bare_rules(), ())):
+        assert [replace(rule, sections={}, cases=()) for rule in whole.rules] == list(pack.rules)
+
+
+def test_a_package_with_rules_is_found_once_it_is_installed(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site" / "more_rules").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    before = rule_folders()
+    assert rule_folders() == before
+    meta = tmp_path / "site" / "more_rules-1.0.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: more-rules\nVersion: 1.0\n")
+    (meta / "entry_points.txt").write_text("[phalanx.rules]\nmore = more_rules\n")
+    assert rule_folders() == [*before, tmp_path / "site" / "more_rules"]
+    for nonsense in (b"{", b"3"):
+        (kept,) = (path for path in folder.iterdir() if b"more_rules" in path.read_bytes())
+        cache.save(*kept.name.split("-", 1), nonsense)
+        assert rule_folders() == [*before, tmp_path / "site" / "more_rules"]
 
 
 def test_a_changed_rule_is_parsed_anew(tmp_path: Path, folder: Path) -> None:
@@ -121,7 +147,8 @@ def test_a_changed_rule_is_parsed_anew(tmp_path: Path, folder: Path) -> None:
 
 def test_a_stored_pack_that_is_no_pack_is_parsed_anew(folder: Path) -> None:
     expected = _stored_pack(rule_folders())
-    (path,) = folder.iterdir()
-    for nonsense in (b"[]", b"{", b'{"rules": [{}], "problems": []}', b'{"rules": 3}'):
-        cache.save(*path.name.split("-", 1), nonsense)
-        assert _stored_pack(rule_folders()) == expected
+    for kind in ("rules", "prose"):
+        (path,) = folder.glob(f"{kind}-*")
+        for nonsense in (b"[]", b"{", b'{"rules": [{}], "problems": []}', b'{"rules": 3}'):
+            cache.save(*path.name.split("-", 1), nonsense)
+            assert _stored_pack(rule_folders()) == expected

@@ -1,116 +1,230 @@
-"""Every fault of the lab is found by the check before a job is started, with its cause; healthy beds give no finding."""
+"""Faults on real hosts (network namespaces), found before a launch; and healthy hosts, loaded ones too, that give no finding."""
 
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from phalanx.lab import Bed
-from phalanx.lab.fault import find_fault, load_faults
-from phalanx.model import Report
-from tests.lab.beds import check_bed, needs_beds
+from phalanx.check.check import examine
+from phalanx.check.options import CheckOptions
+from phalanx.check.parties import by_command, start_all
+from phalanx.model import Finding, Report
+from tests.check.beds import BedHost, bed, needs_namespaces
 
-SOURCE = Path(__file__).parents[2] / "src"
-pytestmark = needs_beds
-BEFORE = [name for name, fault in load_faults().items() if fault.expected.found_by == "check"]
-SSH = [name for name in BEFORE if name.startswith("ssh-")]
-# These lie in variables, names and limits; the probes of the network need not run to find them.
-BY_FACTS = {
-    "docker0", "interface-differs", "interface-loopback", "interface-missing", "master-addr-localhost", "master-addr-unresolvable",
-    "master-addr-unroutable", "master-addr-unset", "master-addr-wrong", "master-port-wrong", "nnodes-differs", "open-files", "own-name-loopback",
-    "own-name-missing", "own-name-stale", "port-in-use", "rank-duplicate", "rank-missing", "rank-out-of-range", "rendezvous-id-differs", "small-shm",
-    "variable-misspelt", "world-size-differs", "duplicate-address",
-}  # fmt: skip
-LONGEST_S = 60.0  # the goal is 5 s on an idle machine; bench/check_vs_pytorch.py measures it
+pytestmark = needs_namespaces
+_FACTS_ONLY = CheckOptions(network=False)
 
 
-def assert_found(name: str, report: Report) -> None:
-    expected = find_fault(name)[0].expected
-    causes = [finding.cause for finding in report.findings]
-    assert causes, f"{name} was not found"
-    assert causes[0] in (expected.cause, *expected.also), causes
-    first = report.findings[0]
-    assert first.symptom == expected.symptom
-    assert first.fixes
-    named = {*first.culprit_hosts, *first.victim_hosts}
-    assert not first.culprit_hosts or set(first.culprit_hosts) & set(expected.hosts or named), first
+def look(templates: Sequence[str], options: CheckOptions = _FACTS_ONLY) -> Report:
+    parties, failures = start_all([partial(by_command, "", one, sys.executable, 30.0) for one in templates])
+    try:
+        return examine(parties, options, failures)
+    finally:
+        for party in parties:
+            party.close()
 
 
-@pytest.mark.parametrize("name", [name for name in BEFORE if name not in SSH])
-def test_a_fault_is_found_with_its_cause(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with Bed(3) as bed:
-        find_fault(name)[0].apply(bed)
-        report, took = check_bed(bed, network=name not in BY_FACTS)
-    with capsys.disabled():
-        print(f" [{name}: {took:.1f} s]", end="")
-    assert_found(name, report)
-    assert took < LONGEST_S
+def told(hosts: Sequence[BedHost], changes: dict[int, dict[str, str]] | None = None, **shared: str) -> list[str]:
+    """Templates with the variables of a job of one rank a host, changed for some."""
+    found = []
+    for number, host in enumerate(hosts):
+        variables = {"RANK": str(number), "WORLD_SIZE": str(len(hosts)), "MASTER_ADDR": "h0", "MASTER_PORT": "29500"}
+        variables |= shared | (changes or {}).get(number, {})
+        found.append(host.each(**{name: value for name, value in variables.items() if value != "-"}))
+    return found
+
+
+def only(report: Report) -> Finding:
+    assert len(report.findings) == 1, [finding.summary for finding in report.findings]
+    return report.findings[0]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BedHost]]:
+    with bed(tmp_path_factory.mktemp("bed"), 3) as hosts:
+        yield hosts
+
+
+def test_healthy_hosts_give_no_finding(three: list[BedHost]) -> None:
+    for templates in (told(three), [host.each() for host in three], told(three, GLOO_SOCKET_IFNAME="eth0")):
+        report = look(templates)
+        assert report.findings == ()
+        assert [host.name for host in report.world.hosts] == ["h0", "h1", "h2"]
+
+
+def test_loaded_hosts_give_no_finding(three: list[BedHost]) -> None:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        assert look(told(three)).findings == ()
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["firewall-drop", "firewall-output", "firewall-store-port", "mtu-tunnel", "loss", "delay", "narrow-link", "nat"],
+    ("shared", "changes", "cause", "hosts"),
+    [
+        ({"MASTER_ADDR": "localhost"}, {}, "master-addr-loopback", ["h0", "h1", "h2"]),
+        ({"MASTER_ADDR": "h1"}, {}, "master-addr-wrong-host", ["h0", "h1", "h2"]),
+        ({"MASTER_ADDR": "10.77.0.99"}, {}, "master-addr-nobody", ["h0", "h1", "h2"]),
+        ({"MASTER_ADDR": "hx"}, {}, "master-addr-unresolvable", ["h0", "h1", "h2"]),
+        ({}, {1: {"MASTER_ADDR": "-"}}, "master-addr-unset", ["h1"]),
+        ({}, {2: {"MASTER_ADDR": "h1"}}, "master-addr-differs", ["h2"]),
+        ({}, {2: {"MASTER_PORT": "29501"}}, "master-port-differs", ["h2"]),
+        ({}, {2: {"MASTER_PORT": "-"}}, "master-port-unset", ["h2"]),
+        ({"MASTER_PORT": "295OO"}, {}, "master-port-invalid", ["h0", "h1", "h2"]),
+        ({}, {2: {"RANK": "1"}}, "rank-duplicate", ["h1", "h2"]),
+        ({}, {2: {"RANK": "3"}}, "rank-out-of-range", ["h2"]),
+        ({"WORLD_SIZE": "4"}, {}, "rank-missing", []),
+        ({}, {0: {"WORLD_SIZE": "4"}}, "world-size-differs", ["h0"]),
+        ({}, {1: {"RANK": "one"}}, "rank-not-a-number", ["h1"]),
+        ({}, {1: {"GLOO_SOCKET_IFNAME": "eth1"}}, "interface-missing", ["h1"]),
+        ({"NCCL_SOCKET_IFNAME": "ens"}, {}, "interface-missing", ["h0", "h1", "h2"]),
+        ({"GLOO_SOCKET_IFNAME": "lo"}, {}, "interface-loopback", ["h0", "h1", "h2"]),
+        ({}, {1: {"GLOO_SOCKET_IFNAM": "eth0"}}, "variable-misspelt", ["h1"]),
+        ({"PET_NNODES": "3"}, {1: {"PET_NNODES": "2"}}, "nnodes-differs", ["h1"]),
+        ({"PET_NNODES": "2"}, {}, "nnodes-not-the-hosts", []),
+        ({"PET_RDZV_ID": "7"}, {1: {"PET_RDZV_ID": "8"}}, "rendezvous-id-differs", ["h1"]),
+        ({"PET_RDZV_ENDPOINT": "h0:29400"}, {2: {"PET_RDZV_ENDPOINT": "h2:29400"}}, "rendezvous-place-differs", ["h2"]),
+        ({"NODE_RANK": "0"}, {2: {"NODE_RANK": "1"}}, "node-rank-duplicate", ["h0", "h1"]),
+    ],
 )
-def test_a_fault_is_found_between_two_hosts(name: str) -> None:
-    with Bed(2) as bed:
-        find_fault(name)[0].apply(bed)
-        report, _ = check_bed(bed)
-    assert_found(name, report)
+def test_what_variables_get_wrong(
+    three: list[BedHost], shared: dict[str, str], changes: dict[int, dict[str, str]], cause: str, hosts: list[str]
+) -> None:
+    finding = only(look(told(three, changes, **shared)))
+    assert finding.cause == cause
+    assert list(finding.culprit_hosts) == hosts
+    assert finding.fixes
+    assert all("unknown)" not in text for fix in finding.fixes for text in (fix.title, fix.do, fix.shell)), (
+        finding.fixes
+    )
 
 
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Loops that take all the processor time there is."""
-    with ExitStack() as stack:
-        for _ in range(count):
-            loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            stack.callback(loop.wait, 10)
-            stack.callback(loop.kill)
-        yield
+def test_no_route_to_the_store(three: list[BedHost]) -> None:
+    report = look(told(three, MASTER_ADDR="10.99.0.1"))
+    assert [finding.cause for finding in report.findings] == ["master-addr-unroutable", "master-addr-nobody"]
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
-def test_a_healthy_bed_gives_no_finding(count: int) -> None:
-    with Bed(count) as bed:
-        report, _ = check_bed(bed)
-    assert [finding.evidence[0].text for finding in report.findings] == []
+def test_both_ends_and_the_value_to_give_are_named(three: list[BedHost]) -> None:
+    finding = only(look(told(three, MASTER_ADDR="h1")))
+    assert "h1" in finding.summary
+    assert "h0" in finding.summary
+    assert finding.fixes[0].shell == "export MASTER_ADDR=10.77.0.10"
 
 
-def test_a_loaded_healthy_bed_gives_no_finding() -> None:
-    with Bed(3) as bed, busy(2 * (os.cpu_count() or 1)):
-        report, _ = check_bed(bed)
-    assert [finding.evidence[0].text for finding in report.findings] == []
+def test_a_port_in_use_names_its_holder(three: list[BedHost]) -> None:
+    server = subprocess.Popen([*three[0].prefix, sys.executable, "-m", "http.server", "29511"], stdout=-3, stderr=-3)
+    try:
+        until = time.monotonic() + 30
+        while ":29511" not in three[0].run("ss", "-ltn") and time.monotonic() < until:
+            time.sleep(0.1)
+        finding = only(look(told(three, MASTER_PORT="29511")))
+    finally:
+        server.kill()
+        server.wait()
+    assert finding.cause == "master-port-in-use"
+    assert finding.culprit_hosts == ("h0",)
+    assert finding.culprit_ranks == (0,)
+    assert "http.server 29511" in finding.summary
 
 
-def test_32_hosts(capsys: pytest.CaptureFixture[str]) -> None:
-    with Bed(32) as bed:
-        healthy, took = check_bed(bed)
-        assert [finding.evidence[0].text for finding in healthy.findings] == []
-        find_fault("firewall-pair")[0].apply(bed, {"one": "h7", "other": "h19"})
-        broken, again = check_bed(bed)
-    with capsys.disabled():
-        print(f" [32 hosts: {took:.1f} s healthy, {again:.1f} s with one pair cut off]", end="")
-    (finding,) = broken.findings
-    assert (finding.cause, set(finding.culprit_hosts)) == ("pair-blocked", {"h7", "h19"})
-    assert took < 100  # the goal is 15 s on an idle machine
+def tf_config(index: int, workers: str = "h0:2222,h1:2222,h2:2222", kind: str = "worker") -> str:
+    config = {"cluster": {"worker": workers.split(",")}, "task": {"type": kind, "index": index}}
+    return "'" + json.dumps(config, separators=(",", ":")) + "'"
 
 
-@pytest.mark.parametrize("name", SSH)
-def test_a_fault_of_ssh_is_found(name: str) -> None:
-    with Bed(3) as bed:
-        fault = find_fault(name)[0]
-        fault.apply(bed)
-        code = "from phalanx.cli import main; main()"
-        command = [sys.executable, "-c", code, "check", "--hosts", "h0,h1,h2", "--no-network", "--format", "json"]
-        done = bed["h0"].run(["env", f"PYTHONPATH={SOURCE}", *command], check=False, timeout=120)
-    found = json.loads(done.stdout)["findings"]
-    assert done.returncode == 1, done.stderr
-    assert found[0]["cause"] in (fault.expected.cause, *fault.expected.also)
-    assert found[0]["culprit_hosts"] == ["h1"]
+@pytest.mark.parametrize(
+    ("configs", "cause"),
+    [
+        ([tf_config(0), tf_config(1), tf_config(2)], None),
+        ([tf_config(0), tf_config(1), tf_config(3)], "tf-config-unusable"),
+        ([tf_config(0), tf_config(1), "'{\"cluster\":'"], "tf-config-unusable"),
+        ([tf_config(0), tf_config(1), tf_config(1)], "tf-place-taken-twice"),
+        ([tf_config(1), tf_config(0), tf_config(2)], "tf-address-not-own"),
+        ([tf_config(0), tf_config(1), tf_config(2, "h0:2222,h1:2222,h2:2223")], "tf-clusters-differ"),
+        ([tf_config(0, w := "h0:1,h1:1,h2:1,h3:1"), tf_config(1, w), tf_config(2, w)], "tf-task-missing"),
+    ],
+)
+def test_tf_config(three: list[BedHost], configs: list[str], cause: str | None) -> None:
+    report = look([host.each(TF_CONFIG=config) for host, config in zip(three, configs, strict=True)])
+    assert (report.findings[0].cause if report.findings else None) == cause
+    assert all(finding.symptom.startswith("comm.") for finding in report.findings)
+
+
+def test_limits_and_small_shared_memory(tmp_path: Path) -> None:
+    with bed(tmp_path, 2) as hosts:
+        templates = told(hosts)
+        templates[1] = f"prlimit --nofile=64 {templates[1]}"
+        finding = only(look(templates))
+        assert (finding.cause, finding.culprit_hosts) == ("open-files-limit", ("h1",))
+        hosts[1].run("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", "/dev/shm")
+        finding = only(look(told(hosts)))
+        assert (finding.cause, finding.culprit_hosts) == ("shared-memory-small", ("h1",))
+
+
+@pytest.mark.parametrize(
+    ("hosts_file", "causes"),
+    [
+        ("127.0.0.1 localhost\n127.0.1.1 h0 h1\n", ["own-name-loopback"]),
+        ("127.0.0.1 localhost\n10.77.0.10 h0\n", ["own-name-missing"]),
+        ("127.0.0.1 localhost\n10.77.0.10 h0\n10.77.0.77 h1\n", ["own-name-stale"]),
+        ("127.0.0.1 localhost\n10.77.0.10 h0\n10.77.0.11 h1\nfd00::9 h0\n", ["dead-address-beside-live"]),
+    ],
+)
+def test_names(tmp_path: Path, hosts_file: str, causes: list[str]) -> None:
+    with bed(tmp_path, 2, hosts_file) as hosts:
+        address = "h0" if "fd00" in hosts_file else "10.77.0.10"
+        report = look(told(hosts, MASTER_ADDR=address))
+        assert [finding.cause for finding in report.findings] == causes
+        if causes[0].startswith("own-name"):
+            named = look(told(hosts, MASTER_ADDR=address, GLOO_SOCKET_IFNAME="eth0"))
+            assert "own-name-loopback" not in [finding.cause for finding in named.findings]
+
+
+def test_addresses_that_two_hosts_have(tmp_path: Path) -> None:
+    with bed(tmp_path, 2) as hosts:
+        for host in hosts:
+            bridge = "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up"
+            host.run("sh", "-c", bridge)
+        assert look(told(hosts)).findings == ()  # every host with a container engine has it
+        ranks = [{"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} for rank in range(2)]
+        finding = only(look([host.each(**rank) for host, rank in zip(hosts, ranks, strict=True)]))
+        assert finding.cause == "docker0-same-address"
+        assert "btl_tcp_if_exclude" in finding.fixes[0].do
+        excluded = {"OMPI_MCA_btl_tcp_if_exclude": "lo,docker0"}
+        assert look([host.each(**rank, **excluded) for host, rank in zip(hosts, ranks, strict=True)]).findings == ()
+        hosts[1].run("ip", "addr", "add", "10.77.0.10/24", "dev", "eth0")
+        assert only(look(told(hosts))).cause == "duplicate-address"
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="needs the Debian package nftables")
+def test_a_firewall_rule_on_the_port_of_the_store(tmp_path: Path) -> None:
+    with bed(tmp_path, 2) as hosts:
+        chain = "add chain inet filter input { type filter hook input priority 0; policy accept; }"
+        hosts[0].run("nft", f"add table inet filter; {chain}; add rule inet filter input tcp dport 29000-29999 drop")
+        finding = only(look(told(hosts)))
+        assert finding.cause == "firewall-rule-on-store-port"
+        assert finding.culprit_hosts == ("h0",)
+
+
+def test_code_and_paths_are_compared(tmp_path: Path) -> None:
+    with bed(tmp_path, 2) as hosts:
+        script = tmp_path / "train.py"
+        script.write_text("print(1)\n")
+        other = tmp_path / "other.py"
+        other.write_text("print(2)\n")
+        options = CheckOptions(network=False, code=(str(script),), paths=(str(tmp_path), str(tmp_path / "none")))
+        assert only(look(told(hosts), options)).cause == "path-missing"
+        hosts[1].run("mount", "--bind", str(other), str(script))
+        causes = {finding.cause for finding in look(told(hosts), options).findings}
+        assert causes == {"path-missing", "code-differs"}

@@ -11,7 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from phalanx.cli import app
+
+RUNNER = CliRunner()
+ZOO = Path(__file__).resolve().parents[2] / "faults"
 FAULT = """
 title = "{name}"
 framework = "torch"
@@ -161,3 +166,27 @@ def test_gaps_in_the_coverage_are_told_by_the_exit_code(zoo: Path) -> None:
     assert done.returncode == 1
     assert "perf.hang" in done.stdout
     assert "MISSING: 1 wanted" in done.stdout
+
+
+def test_which_job_covers_what_is_put_into_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n<!-- made by `phalanx faults list --coverage --write` -->\n<!-- end -->\n\nafter\n")
+    done = RUNNER.invoke(app, ["faults", "list", "--zoo", str(ZOO), "--coverage", "--write", str(page)])
+    assert done.exit_code == 0
+    text = page.read_text()
+    assert "| cause: stopped rank (SIGSTOP) | 1 | torch-frozen-rank |" in text
+    assert text.endswith("<!-- end -->\n\nafter\n")
+
+
+def test_a_page_without_markers_and_a_write_without_coverage_are_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n")
+    listed = ["faults", "list", "--zoo", str(ZOO), "--write", str(page)]
+    for words, told in (
+        (listed, "--write goes with --coverage"),
+        ([*listed, "--coverage"], "the page needs the lines"),
+    ):
+        done = RUNNER.invoke(app, words)
+        assert done.exit_code == 2
+        assert told in done.output
+    assert page.read_text() == "# Page\n"

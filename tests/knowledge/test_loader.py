@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.knowledge.loader import RuleError, parse_rule
+from phalanx.knowledge import RuleError
+from phalanx.knowledge.loader import parse_rule
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Role, Stage
 

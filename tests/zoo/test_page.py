@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from phalanx.diagnose import diagnose_paths
+from phalanx.zoo.coverage import coverage
 from phalanx.zoo.named import named_by_framework
 from phalanx.zoo.reading import load_zoo
 from phalanx.zoo.score import mark, read_causes
-from phalanx.zoo.tables import fill_page
+from phalanx.zoo.tables import COVERAGE, coverage_table, fill_page, fill_score
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,4 +21,10 @@ def test_the_page_is_what_the_command_prints() -> None:
         report = diagnose_paths([str(fault.recorded)]).to_json()
         marks.append(mark(fault, report, causes=causes, named=named_by_framework(fault, fault.recorded)))
     page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8")
-    assert fill_page(page, marks) == page, "the score has changed: `make zoo-page` writes it anew"
+    assert fill_score(page, marks) == page, "the score has changed: `make zoo-page` writes it anew"
+
+
+def test_what_is_covered_is_what_the_command_prints() -> None:
+    page = (ROOT / "docs" / "zoo-coverage.md").read_text(encoding="utf-8")
+    table = coverage_table(coverage(load_zoo(ROOT / "faults")))
+    assert fill_page(page, COVERAGE, table) == page, "the zoo has changed: `make zoo-page` writes it anew"

@@ -141,6 +141,6 @@ def test_the_fingerprint_changes_with_what_is_run_and_not_with_labels(tmp_path: 
 
 def test_memory_is_estimated_by_processes_unless_it_is_said(tmp_path: Path) -> None:
     fault = load_fault(write(tmp_path / "torch-f", GOOD))
-    assert fault.memory_mb == 2 * 350  # two ranks are started, without a launcher
+    assert fault.memory_mb == 2 * 300  # two ranks are started, without a launcher
     said = load_fault(write(tmp_path / "torch-g", GOOD.replace("debian = []", "debian = []\nmemory_mb = 5000")))
     assert said.memory_mb == 5000

@@ -278,3 +278,9 @@ def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
     folder = make(tmp_path / "f", "", command=["no-such-launcher", "train.py"])
     with pytest.raises(FaultError, match="no-such-launcher: there is no such program"):
         run(folder, tmp_path / "out")
+
+
+def test_the_folder_of_the_job_is_put_in(tmp_path: Path) -> None:
+    script = "import os\nprint(os.path.samefile(os.environ['WHERE'], 'train.py'), os.environ['WHERE'])"
+    run(make(tmp_path / "f", script, more='env = { WHERE = "{job}/train.py" }'), tmp_path / "out")
+    assert (tmp_path / "out" / "job.log").read_text() == "True /home/user/job/train.py\n"

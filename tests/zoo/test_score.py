@@ -11,7 +11,7 @@ import pytest
 from phalanx.zoo.fault import Fault, FaultError, RunPlan
 from phalanx.zoo.named import Named
 from phalanx.zoo.score import as_json, mark, read_causes, read_report, total
-from phalanx.zoo.tables import fill_page, misses, named_table, score_table
+from phalanx.zoo.tables import fill_score, misses, named_table, score_table
 
 PLAN = RunPlan("torchrun", ("torchrun",), 4, 10.0, "merged")
 HANG = Fault(
@@ -127,13 +127,13 @@ def test_tables_json_and_misses_say_the_same() -> None:
 def test_a_page_is_filled_between_its_markers() -> None:
     page = "# Zoo\n<!-- made by `phalanx faults score --write` -->\nold\n<!-- end -->\nafter\n"
     marks = [mark(HANG, report())]
-    filled = fill_page(page, marks)
+    filled = fill_score(page, marks)
     assert "old" not in filled
     assert filled.startswith("# Zoo\n")
     assert filled.endswith("<!-- end -->\nafter\n")
-    assert fill_page(filled, marks) == filled
+    assert fill_score(filled, marks) == filled
     with pytest.raises(ValueError, match="the page needs the lines"):
-        fill_page("# Zoo", marks)
+        fill_score("# Zoo", marks)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"verdict": 3}'])

@@ -68,11 +68,6 @@ def world_size(witnesses: Sequence[Witness]) -> int | None:
     return max(set(told), key=told.count) if told else None
 
 
-def is_multi_rank(witness: Witness) -> bool:
-    """Whether it is told that it is one of several."""
-    return (world_size([witness]) or 1) > 1
-
-
 def uses(witness: Witness, library: str, chosen: frozenset[str]) -> bool:
     """Whether the job seems to use a library: the user says so, or its variables are set by a launcher."""
     if chosen:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness
+from phalanx.check.witness import Witness, name_all
 from phalanx.knowledge import Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fix_share
 from phalanx.knowledge.rule import FixSpec
@@ -46,7 +46,7 @@ def explain(reading: Reading) -> tuple[Rule, dict[str, str]] | None:
 def findings_of(readings: Iterable[Reading], witnesses: Mapping[str, Witness]) -> list[Finding]:
     """Best first: what the rules hold for more important, then what is surer; the same thing said twice is said once."""
     found: dict[str, tuple[int, Finding]] = {}
-    for reading in readings:
+    for reading in merged(readings):
         explained = explain(reading)
         if explained is None:  # no rule is better than no word: a test sees to it that there is one
             priority, finding = 0, _unexplained(reading, witnesses)
@@ -57,6 +57,30 @@ def findings_of(readings: Iterable[Reading], witnesses: Mapping[str, Witness]) -
         found[reading.text] = (priority, _joined(kept[1], finding) if kept else finding)
     ordered = sorted(found.values(), key=lambda pair: (-pair[1].confidence.weight, -pair[0]))
     return [finding for _, finding in ordered]
+
+
+def merged(readings: Iterable[Reading]) -> list[Reading]:
+    """The same said of several parties, one by one, as one sentence about all of them."""
+    groups: dict[str, list[Reading]] = {}
+    for reading in readings:
+        key = _without(reading.text, reading.accused[0]) if len(reading.accused) == 1 else reading.text
+        groups.setdefault(key, []).append(reading)
+    return [_as_one(key, group) if len(group) > 1 else group[0] for key, group in groups.items()]
+
+
+def _without(text: str, label: str) -> str:
+    """The text with a gap for the party; only where its name stands as a word."""
+    return re.sub(rf"(?<![\w.-]){re.escape(label)}(?![\w-])", "\0", text)
+
+
+def _as_one(key: str, group: Sequence[Reading]) -> Reading:
+    accused = tuple(dict.fromkeys(label for reading in group for label in reading.accused))
+    first = group[0]
+    everyone = name_all(accused)
+    values = {name: everyone if value in accused else value for name, value in first.values.items()}
+    harmed = tuple(dict.fromkeys(label for reading in group for label in reading.harmed))
+    said = tuple(item for reading in group for item in reading.said)
+    return Reading(key.replace("\0", everyone), accused, harmed, values, said)
 
 
 def _unexplained(reading: Reading, witnesses: Mapping[str, Witness]) -> Finding:
@@ -95,7 +119,7 @@ def _joined(first: Finding, second: Finding) -> Finding:
 
 
 def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesses: Mapping[str, Witness]) -> Finding:
-    values = {**captured, **reading.values}
+    values = {**reading.values, **captured}
     accused = _ranks(reading.accused, witnesses)
     harmed = tuple(rank for rank in _ranks(reading.harmed, witnesses) if rank not in accused)
     everybody = len(reading.accused) >= len(witnesses) > 1  # if all do it, nobody stands out
@@ -118,7 +142,7 @@ def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesse
         summary=fill(rule.summary, values),
         fixes=tuple(_fix(spec, rule.symptom, values) for spec in _ordered(rule.fixes, reading.text)),
         evidence=_evidence(reading, witnesses),
-        culprit_hosts=() if everybody else _hosts(reading.accused, witnesses),
+        culprit_hosts=_hosts(reading.accused, witnesses),
         victim_hosts=_hosts(reading.harmed, witnesses),
     )
 

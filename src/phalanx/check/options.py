@@ -29,7 +29,7 @@ class CheckOptions:
     space: int = 1 << 30  # bytes that a path must have left
     code: tuple[str, ...] = ()  # scripts and folders that must be alike
     libraries: frozenset[str] = frozenset()  # that the job uses: gloo, nccl, mpi, …; empty = what the variables tell
-    ranks_wanted: int | None = None  # how many ranks the job is to have, where that is known
+    same_interpreter: bool = True  # whether the parties run by the job's own interpreter, and so see its packages
     network: bool = True
     large: bool = True
     timeout: float = 2.0

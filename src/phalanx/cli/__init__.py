@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from importlib import import_module
-from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-import typer
-
-from phalanx import __version__
-
-app = typer.Typer(
-    name="phalanx",
-    help="Finds out why a distributed training job failed: which rank, what symptom, what cause, what to change.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from phalanx.cli.verbs import app as app
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"phalanx {__version__}")
-        raise typer.Exit
+def __getattr__(name: str) -> object:
+    """`app`, the verbs as one application: loaded when asked for, since a plain diagnosis does without."""
+    if name == "app":
+        from phalanx.cli.verbs import app as made
 
-
-@app.callback()
-def _options(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
-) -> None:
-    """Finds out why a distributed training job failed."""
-
-
-for _module in sorted(module.name for module in iter_modules(__path__)):
-    _verb = import_module(f"{__name__}.{_module}")
-    if hasattr(_verb, "register"):
-        _verb.register(app)
+        return made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
     """Entry point: 0 nothing wrong, 1 findings, 2 the tool could not do its work."""
+    # What is loaded at the start stays: looking through it for garbage again and again takes a fifth of the start.
+    gc.set_threshold(100_000, 20, 50)
     try:
-        app()
+        if sys.argv[1:2] == ["diagnose"]:
+            from phalanx.cli.diagnosing import plain_request
+
+            request = plain_request(sys.argv[2:])
+            if request is not None:
+                sys.exit(request.run())
+        from phalanx.cli.verbs import app as whole
+
+        whole()
     except BrokenPipeError:
         # The reader of a pipe went away (`| head`): that is no error of ours.
         sys.stderr.close()

@@ -95,6 +95,7 @@ def check(
             space=int(space * (1 << 30)),
             code=(*(code or ()), *line.scripts),
             libraries=frozenset(part for part in (libraries or "").split(",") if part) or line.libraries,
+            same_interpreter=python is not None or not (hosts or each),
             network=network,
             large=not quick,
             timeout=timeout,

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from phalanx.diagnose import diagnose_paths
-from phalanx.model import Report
-from phalanx.report import Format, print_text, render
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from phalanx.cli.diagnosing import Request
+from phalanx.report import Format
 
 _EXAMPLES = """\
 Examples:
@@ -47,69 +40,4 @@ def diagnose(
     Reads what any launcher left behind: one file for all ranks or one file a rank, plain or compressed, exit
     statuses, stacks, or a bug report with pasted logs.
     """
-    try:
-        report = _with_progress(paths)
-    except FileNotFoundError as error:
-        typer.echo(f"phalanx: {error}", err=True)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt as error:
-        typer.echo("phalanx: interrupted", err=True)
-        raise typer.Exit(130) from error
-    try:
-        _write(report, form, output, everything)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        typer.echo(f"phalanx: cannot write {output}: {error.strerror}", err=True)
-        raise typer.Exit(2) from error
-    raise typer.Exit(_status(report))
-
-
-def _with_progress(paths: list[str]) -> Report:
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return diagnose_paths(paths)
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=_total_bytes(paths))
-        return diagnose_paths(paths, _advance(bar, task))
-
-
-def _advance(bar: Progress, task: object) -> Callable[[int], None]:
-    return lambda count: bar.advance(task, count)  # type: ignore[arg-type]
-
-
-def _total_bytes(paths: list[str]) -> float | None:
-    """The size of what is to be read; None where it cannot be known beforehand."""
-    total = 0
-    for given in paths:
-        path = Path(given)
-        if given == "-" or not path.exists():
-            return None
-        files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-        total += sum(one.stat().st_size for one in files)
-    return total
-
-
-def _write(report: Report, form: Format, output: Path | None, everything: bool) -> None:
-    if form is Format.TEXT:
-        if output is None:
-            print_text(report, everything=everything)
-            return
-        with output.open("w", encoding="utf-8") as file:
-            print_text(report, everything=everything, console=Console(file=file, width=110))
-        return
-    document = render(report, form)
-    if output is None:
-        sys.stdout.write(document)
-    else:
-        output.write_text(document, encoding="utf-8")
-        typer.echo(f"wrote {output}", err=True)
-
-
-def _status(report: Report) -> int:
-    if report.verdict is not None:
-        return 1
-    return 0 if report.read else 2
+    raise typer.Exit(Request(tuple(paths), form, output, everything).run())

@@ -66,10 +66,18 @@ def list_faults(
     covered: Annotated[
         bool, typer.Option("--coverage", help="What must be covered and how often it is; exit code 1 with gaps.")
     ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="With --coverage: put which job covers what into this page, between its markers."),
+    ] = None,
 ) -> None:
     """All faults: name, symptom, culprits, title."""
+    if write is not None and not covered:
+        raise _refuse("--write goes with --coverage; `phalanx faults score --write` writes the score")
     if covered:
         items = coverage(_pick(root, None))
+        if write is not None:
+            _rewrite(write, tables.COVERAGE, tables.coverage_table(items))
         for item in items:
             gap = "" if item.covered else f"   MISSING: {item.wanted} wanted"
             typer.echo(f"{item.group:<10} {item.name:<46} {item.found:>4}{gap}")
@@ -78,6 +86,13 @@ def list_faults(
         truth = "healthy" if fault.healthy else fault.symptom
         culprits = ",".join(map(str, fault.culprit_ranks)) or "-"
         typer.echo(f"{fault.name:<48} {truth:<42} {culprits:<6} {fault.split:<6} {fault.title}")
+
+
+def _rewrite(page: Path, command: str, table: tables.TextTable) -> None:
+    try:
+        page.write_text(tables.fill_page(page.read_text(encoding="utf-8"), command, table), encoding="utf-8")
+    except (ValueError, OSError) as error:
+        raise _refuse(error) from error
 
 
 @faults_app.command(epilog="Example: phalanx faults run torch-uneven-shards --cured")
@@ -130,6 +145,9 @@ def run(
         raise typer.Exit(130)
     if watched and not cured:
         _print(tables.times_table(remembered(keep)))
+    kind = [one for one in remembered(keep) if one.name in homes and (one.cured, one.watched) == (cured, watched)]
+    for line in tables.heavier_than_set_aside(kind):
+        typer.echo(line)
     typer.echo(f"{len(picked) - failed} of {len(picked)} as they must be; logs in {keep}")
     raise typer.Exit(1 if failed else 0)
 
@@ -173,7 +191,7 @@ def score(
     picked = [fault for fault in _pick(root, names) if split in (None, fault.split)]
     try:
         marks = list(_marks(picked, root, logs, reports))
-        page = tables.fill_page(write.read_text(encoding="utf-8"), marks) if write else None
+        page = tables.fill_score(write.read_text(encoding="utf-8"), marks) if write else None
     except (FaultError, ValueError, OSError) as error:
         raise _refuse(error) from error
     if not marks:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from phalanx.frameworks.launching import ROLES
 from phalanx.run.bundle import make_folder
@@ -78,6 +81,9 @@ def run(
     python: Annotated[
         str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="First look for what would stop the job (phalanx check); then start it.")
+    ] = False,
     form: Annotated[
         RunFormat, typer.Option("--format", "-f", help="json: the report alone on standard output.")
     ] = RunFormat.TEXT,
@@ -113,11 +119,28 @@ def run(
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
+    if check:
+        _check_first(plan.environment, folder)
     wants_json = form is RunFormat.JSON
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)
+
+
+def _check_first(environment: Mapping[str, str], folder: Path) -> None:
+    """Stop here if the job would be stopped anyway; what could not be looked at does not stop it."""
+    from phalanx.check.check import examine
+    from phalanx.check.options import CheckOptions
+    from phalanx.check.parties import this_machine
+    from phalanx.report.checked import print_checked
+
+    began = time.monotonic()
+    report = examine([this_machine()], CheckOptions(environment=environment, paths=(str(folder),), network=False))
+    if any(finding.confidence.value != "possible" for finding in report.findings):
+        print_checked(report, time.monotonic() - began, Console(stderr=True, highlight=False))
+        typer.echo("phalanx: not started; without --check it is", err=True)
+        raise typer.Exit(2)
 
 
 def _is_after_dashes(command: list[str]) -> bool:

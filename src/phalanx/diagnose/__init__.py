@@ -12,7 +12,7 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
 from phalanx.diagnose.match import apply_rules, patterns_of
 from phalanx.diagnose.world import SIGNS, build_world
-from phalanx.knowledge import Rule, load_rules
+from phalanx.knowledge import Rule, load_bare_rules
 from phalanx.model import Report, Unchecked
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
@@ -27,7 +27,7 @@ def diagnose_paths(
 ) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
     inputs, unchecked = find_inputs(paths)
-    report = diagnose_inputs(inputs, load_rules(), unchecked, progress, jobs)
+    report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs)
     restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
     return replace(report, restarts=tuple(restarts)) if restarts else report
 

@@ -27,7 +27,7 @@ def take_in(jobs: Sequence[Traces], seen: Observations, collector: Collector) ->
         what = f"traces of another job beside it: {other.files[0].name} and {len(other.files) - 1} more"
         seen.unchecked.append(Unchecked(what, "a folder of its own for each job"))
     seen.files.extend(_surveys(job))
-    found = observe(job)
+    found = observe(job, seen.unchecked)
     for one in found:
         _add(one, job, seen, collector)
     seen.unchecked.extend(_not_judged(job, found))

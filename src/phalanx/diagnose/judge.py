@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.complaints import Complaints
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
@@ -19,6 +19,9 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.template import fill
 from phalanx.model import Evidence, Finding, Role, Stage
 from phalanx.model.ranks import name_ranks
+
+if TYPE_CHECKING:
+    from phalanx.diagnose.complaints import Complaints
 
 _MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
@@ -40,13 +43,23 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     assign_blame(claims, history)
     if not any(claim.fatal for claim in claims):
         claims += find_silent_hang(history)
-    complaints = Complaints(history)
-    if complaints.is_only_report:
+    complaints = _complaints(history)
+    if complaints is not None:
         claims += complaints.as_claims()
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
     else:
         ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
+
+
+def _complaints(history: History) -> Complaints | None:
+    """What people say, where nothing but their reports was given."""
+    if not any(file.prose for file in history.seen.files):
+        return None
+    from phalanx.diagnose.complaints import Complaints  # its many expressions take longer than most logs
+
+    complaints = Complaints(history)
+    return complaints if complaints.is_only_report else None
 
 
 def _stage(claim: Claim, history: History) -> Stage | None:

@@ -9,7 +9,7 @@ from functools import partial
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge import EvidenceSpec, Ranks, Rule
-from phalanx.knowledge.literals import is_common, required_literals
+from phalanx.knowledge.literals import required_literals
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import Match, Observations, Pattern
 from phalanx.sources.readers.exits import normal_code
@@ -26,7 +26,7 @@ def patterns_of(rules: Iterable[Rule]) -> list[Pattern]:
             spec.line,
             spec.literals,
             spec.line.ignores_case,
-            is_common=any(map(is_common, spec.literals)),
+            is_common=spec.is_common,
             once=spec.role in _ONCE and spec.ranks is Ranks.ANY,
             literals_by=partial(required_literals, spec.line.pattern),
         )

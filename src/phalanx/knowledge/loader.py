@@ -13,7 +13,8 @@ from typing import Any
 from phalanx.knowledge.expression import Expression
 from phalanx.knowledge.fixes import FIX_PATTERNS
 from phalanx.knowledge.literals import check_syntax, required_literals
-from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule
+from phalanx.knowledge.literals import is_common as is_common_literal
+from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule, RuleError
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Role, Safety, Stage
 
@@ -42,13 +43,6 @@ _KEYS = frozenset(
 )
 _EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "prose", "exit"])
 _FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
-
-
-class RuleError(ValueError):
-    """A rule file that cannot be used, with the reason."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
 
 
 def load_rule(path: Path) -> Rule:
@@ -143,7 +137,9 @@ def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
         return EvidenceSpec(role, ranks, exit_codes=frozenset(codes))
     if given == ["prose"]:
         return EvidenceSpec(role, ranks, prose=_checked(item["prose"], re.IGNORECASE | re.DOTALL))
-    return EvidenceSpec(role, ranks, line=Expression(item["line"]), literals=required_literals(item["line"]))
+    literals = required_literals(item["line"])
+    is_common = any(map(is_common_literal, literals))
+    return EvidenceSpec(role, ranks, line=Expression(item["line"]), literals=literals, is_common=is_common)
 
 
 def _checked(pattern: str, flags: int = 0) -> Expression:

@@ -10,6 +10,13 @@ from phalanx.knowledge.expression import Expression
 from phalanx.model import Confidence, Role, Safety, Stage
 
 
+class RuleError(ValueError):
+    """A rule file that cannot be used, with the reason."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+
+
 class Claims(StrEnum):
     """How deep a rule's claim goes; a deeper one wins the verdict."""
 
@@ -52,6 +59,7 @@ class EvidenceSpec:
     prose: Expression | None = None
     exit_codes: frozenset[int] = frozenset()
     literals: frozenset[str] = frozenset()
+    is_common: bool = False  # the literals stand in healthy logs too
 
 
 @dataclass(frozen=True, slots=True)

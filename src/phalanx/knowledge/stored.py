@@ -12,19 +12,28 @@ from phalanx.knowledge.expression import Expression
 from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule
 from phalanx.model import Confidence, Role, Safety, Stage
 
-_PLAIN = ("code", "symptom", "cause", "status", "title", "summary", "sections", "fatal", "distributed", "priority")
+_PLAIN = ("code", "symptom", "cause", "status", "title", "summary", "fatal", "distributed", "priority")
 _TUPLES = ("frameworks", "libraries", "sources")
+# A dictionary finds a value's member in a fraction of the time that the class takes, and there are thousands of them.
+_ROLES = {one.value: one for one in Role}
+_RANKS = {one.value: one for one in Ranks}
+_SAFETIES = {one.value: one for one in Safety}
 
 
-def to_json(rules: Sequence[Rule], problems: Sequence[str]) -> bytes:
-    """All there is to know of the rules."""
-    return json.dumps({"rules": [_rule_out(rule) for rule in rules], "problems": list(problems)}).encode()
+def to_json(rules: Sequence[Rule], problems: Sequence[str]) -> tuple[bytes, bytes]:
+    """All there is to know of the rules: what a diagnosis needs, and what people and tests read."""
+    bare = {"rules": [_rule_out(rule) for rule in rules], "problems": list(problems)}
+    prose = {rule.code: [rule.sections, *map(_case_out, rule.cases)] for rule in rules}
+    return json.dumps(bare).encode(), json.dumps(prose).encode()
 
 
-def from_json(raw: bytes) -> tuple[list[Rule], list[str]]:
-    """The rules as they were. Raises ValueError, KeyError or TypeError if this is something else."""
-    loaded = json.loads(raw)
-    return [_rule_in(item) for item in loaded["rules"]], list(loaded["problems"])
+def from_json(bare: bytes, prose: bytes | None = None) -> tuple[list[Rule], list[str]]:
+    """The rules as they were, but for what people read, where that is not given. Raises ValueError, KeyError, TypeError or
+    IndexError if this is something else."""
+    loaded = json.loads(bare)
+    read = json.loads(prose) if prose is not None else None
+    rules = [_rule_in(item, [{}] if read is None else read[item["code"]]) for item in loaded["rules"]]
+    return rules, list(loaded["problems"])
 
 
 def _rule_out(rule: Rule) -> dict[str, Any]:
@@ -38,11 +47,10 @@ def _rule_out(rule: Rule) -> dict[str, Any]:
         "confidence": rule.confidence.value,
         "overlaps": sorted(rule.overlaps),
         "by_stage": {stage.value: symptom for stage, symptom in rule.by_stage.items()},
-        "cases": [[case.name, case.fires, case.files, case.message, case.expects] for case in rule.cases],
     }
 
 
-def _rule_in(item: dict[str, Any]) -> Rule:
+def _rule_in(item: dict[str, Any], prose: list[Any]) -> Rule:
     plain: dict[str, Any] = {name: item[name] for name in _PLAIN} | {name: tuple(item[name]) for name in _TUPLES}
     return Rule(
         **plain,
@@ -54,27 +62,36 @@ def _rule_in(item: dict[str, Any]) -> Rule:
         confidence=Confidence(item["confidence"]),
         overlaps=frozenset(item["overlaps"]),
         by_stage={Stage(stage): symptom for stage, symptom in item["by_stage"].items()},
-        cases=tuple(
-            Case(name, fires, tuple(map(tuple, files)), message, tuple(map(tuple, expects)))
-            for name, fires, files, message, expects in item["cases"]
-        ),
+        sections=dict(prose[0]),
+        cases=tuple(map(_case_in, prose[1:])),
     )
+
+
+def _case_out(case: Case) -> list[Any]:
+    return [case.name, case.fires, case.files, case.message, case.expects]
+
+
+def _case_in(item: list[Any]) -> Case:
+    name, fires, files, message, expects = item
+    return Case(name, fires, tuple(map(tuple, files)), message, tuple(map(tuple, expects)))
 
 
 def _evidence_out(spec: EvidenceSpec) -> list[Any]:
     line, prose = _expression_out(spec.line), _expression_out(spec.prose)
-    return [spec.role.value, spec.ranks.value, line, prose, sorted(spec.exit_codes), sorted(spec.literals)]
+    codes, literals = sorted(spec.exit_codes), sorted(spec.literals)
+    return [spec.role.value, spec.ranks.value, line, prose, codes, literals, spec.is_common]
 
 
 def _evidence_in(item: list[Any]) -> EvidenceSpec:
-    role, ranks, line, prose, exit_codes, literals = item
+    role, ranks, line, prose, exit_codes, literals, is_common = item
     return EvidenceSpec(
-        Role(role),
-        Ranks(ranks),
+        _ROLES[role],
+        _RANKS[ranks],
         _expression_in(line),
         _expression_in(prose),
         frozenset(exit_codes),
         frozenset(literals),
+        is_common,
     )
 
 
@@ -93,7 +110,7 @@ def _fix_out(fix: FixSpec) -> list[Any]:
 
 def _fix_in(item: list[Any]) -> FixSpec:
     pattern, title, do, why, confirm, safety, when, shell = item
-    return FixSpec(pattern, title, do, why, confirm, Safety(safety), _expression_in(when), shell)
+    return FixSpec(pattern, title, do, why, confirm, _SAFETIES[safety], _expression_in(when), shell)
 
 
 def _expression_out(expression: Expression | None) -> list[Any] | None:

@@ -64,6 +64,7 @@ class TraceFile:
     dropped: int = 0  # calls that a ring buffer overwrote before the file was made
     truncated: bool = False
     host: str | None = None
+    written_ns: int | None = None  # when, by its time stamp, which copying may have made later
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from phalanx.model import Report
-from phalanx.report.sarif import render_sarif
-from phalanx.report.text import print_text
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from phalanx.model import Report
 
 __all__ = ["Format", "print_text", "render"]
 
@@ -21,14 +23,26 @@ class Format(StrEnum):
     HTML = "html"
 
 
+# What writes each form is loaded when it is asked for: most of them take longer to load than most logs to read.
+
+
+def print_text(report: Report, *, everything: bool = False, console: Console | None = None) -> None:
+    """Print the report; `everything` adds all findings, evidence and fixes."""
+    from phalanx.report.text import print_text as in_words
+
+    in_words(report, everything=everything, console=console)
+
+
 def render(report: Report, form: Format) -> str:
     """The report as a document; text for a terminal is printed by `print_text` instead."""
     if form is Format.JSON:
         return json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
     if form is Format.SARIF:
+        from phalanx.report.sarif import render_sarif
+
         return json.dumps(render_sarif(report), indent=2, ensure_ascii=False) + "\n"
     if form is Format.HTML:
-        from phalanx.report.html import render_html  # its template engine takes longer to load than most logs to read
+        from phalanx.report.html import render_html
 
         return render_html(report)
     raise ValueError(f"{form} is not a document; print it")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from functools import cached_property
+from typing import BinaryIO
 
 import hyperscan
 
@@ -16,11 +16,12 @@ from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
+from phalanx.sources.observations import Match, Observations, Pattern
 from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import EDGE, LiteralsBy, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, state_manifest, survey_sample
@@ -38,75 +39,44 @@ _LOOKED_BACK = 30  # lines before a match in which training may show
 _READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end of a log tells more than its middle
 
 
-class Searchable(Protocol):
-    """A regular expression, compiled or not yet."""
-
-    @property
-    def pattern(self) -> str:
-        """Its text."""
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """The first match in the text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A line to look for. `key` is the asker's own; one of `literals` stands in every match."""
-
-    key: Hashable
-    expression: Searchable
-    literals: frozenset[str]
-    ignores_case: bool = False
-    is_common: bool = False  # its literals stand in healthy lines too: look for the whole expression
-    once: bool = False  # that it is there is all that matters, not how often or where
-    literals_by: LiteralsBy | None = None  # its literals, chosen by what is common in the logs at hand
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A line or an exception's message that a pattern matched."""
-
-    key: Hashable
-    event: Event
-    captures: Mapping[str, str]
-    after_progress: bool = False
-
-
-@dataclass(slots=True)
-class Observations:
-    """Everything that was read."""
-
-    events: list[Event] = field(default_factory=list)
-    matches: list[Match] = field(default_factory=list)
-    files: list[FileSurvey] = field(default_factory=list)
-    unchecked: list[Unchecked] = field(default_factory=list)
-
-
 class Collector:
     """Compiled once for a set of patterns; reads any number of inputs."""
 
     def __init__(self, patterns: Sequence[Pattern], signs: Mapping[str, re.Pattern[str]]) -> None:
-        self.signs = SignSet(signs)
-        try:
-            self._prepare(patterns, frozenset())
-        except hyperscan.error:  # seldom: an expression that the engine does not take
-            self._prepare(patterns, refused_expressions([p.expression.pattern for p in patterns if p.is_common]))
+        self._patterns, self._signs = patterns, signs
+        self.patterns_at: dict[int, list[Pattern]] = {}
+        self.readers_at: dict[int, list[Reader]] = {}
 
-    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> None:
+    @cached_property
+    def signs(self) -> SignSet:
+        """The signs, compiled."""
+        return SignSet(self._signs)
+
+    @cached_property
+    def needles(self) -> NeedleSet:
+        """What is searched for, compiled once there is something to search: collective traces alone need none of it."""
+        try:
+            return self._prepare(self._patterns, frozenset())
+        except hyperscan.error:  # seldom: an expression that the engine does not take
+            common = [pattern.expression.pattern for pattern in self._patterns if pattern.is_common]
+            return self._prepare(self._patterns, refused_expressions(common))
+
+    def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> NeedleSet:
         numbers: dict[Needle, int] = {}
-        self.patterns_at: dict[int, list[Pattern]] = defaultdict(list)
-        self.readers_at: dict[int, list[Reader]] = defaultdict(list)
+        self.patterns_at, self.readers_at = defaultdict(list), defaultdict(list)
         for pattern in patterns:
             for needle in _needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
         for reader in load_readers():
             for literal in reader.TRIGGERS:
                 self.readers_at[numbers.setdefault(Needle(literal), len(numbers))].append(reader)
-        self.needles = NeedleSet(list(numbers))
+        return NeedleSet(list(numbers))
 
     def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read."""
         found = Observations()
+        if not inputs:
+            return found
         needles = GatedNeedles(self.needles)
         ranks = ranks_of_files([one.name for one in inputs])
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
@@ -121,9 +91,13 @@ class Collector:
 
     def matches_of(self, event: Event) -> list[Match]:
         """What the patterns find in an event that comes from no log."""
-        numbers = {number for _, number in self.needles.scan(event.text.encode("utf-8", "replace"))}
-        patterns = {pattern.key: pattern for number in sorted(numbers) for pattern in self.patterns_at.get(number, ())}
-        found = ((key, pattern.expression.search(event.text)) for key, pattern in patterns.items())
+        text, lowered = event.text, event.text.lower()
+        patterns = (
+            pattern
+            for pattern in self._patterns
+            if any(one in text or (pattern.ignores_case and one.lower() in lowered) for one in pattern.literals)
+        )
+        found = ((pattern.key, pattern.expression.search(text)) for pattern in patterns)
         return [
             Match(key, event, {name: value for name, value in match.groupdict().items() if value is not None})
             for key, match in found

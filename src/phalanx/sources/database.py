@@ -9,7 +9,6 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache as remembered
-from importlib.metadata import version
 from typing import Any
 
 import hyperscan
@@ -52,7 +51,7 @@ def _engine() -> tuple[str | bytes, ...]:
     with suppress(OSError), open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123, no path of ours
         lines = file.read(8192).split(b"\n")
         features = next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
-    return version("hyperscan"), platform.machine(), features
+    return str(getattr(hyperscan, "__version__", "")), platform.machine(), features
 
 
 def spelt_out(literal: bytes) -> bytes:

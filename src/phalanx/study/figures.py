@@ -73,6 +73,7 @@ class Fault:
     fixes: tuple[str, ...]
     source: str = ""
     continued: bool = False  # one more fault of the issue above it
+    row: int = 0  # of the sheet, as a spreadsheet numbers it
 
     @property
     def fix(self) -> str:
@@ -175,7 +176,7 @@ def fold_rows(rows: Iterable[Sequence[Any]]) -> list[Fault]:
         except UnknownLabelError as error:
             raise StudyError(f"{place}: {error}. Add it to phalanx.study.labels.") from error
         framework, source = fold_framework(issue_type), fold_source(issue_type)
-        faults.append(Fault(symptom, framework, bool(specific), normalise(fix), fixes, source, continued=not link))
+        faults.append(Fault(symptom, framework, bool(specific), normalise(fix), fixes, source, not link, number))
     return faults
 
 

@@ -66,4 +66,6 @@ class Campaign:
             outcome.timed_out,
             outcome.spoke_s,
             self.watched,
+            outcome.peak_mb,
+            fault.memory_mb,
         )

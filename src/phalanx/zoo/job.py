@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phalanx.zoo.fault import FaultError, RunPlan
+from phalanx.zoo.memory import Scales
 
 PREPARE_S = 600.0
 _MARK = "PHALANX_ZOO_RUN"
@@ -41,6 +42,8 @@ class Outcome:
     seconds: float
     # from the start until the logs first told of trouble; None where they never did
     spoke_s: float | None = None
+    # the most memory that its processes took together, as far as was seen
+    peak_mb: int = 0
 
     @property
     def clean(self) -> bool:
@@ -71,6 +74,7 @@ class Job:
         # launchers give their workers sessions of their own, so a process group is not enough to find
         # all that was started: every process carries this mark in its environment
         self.mark = uuid.uuid4().hex
+        self.scales = Scales(lambda: marked_processes(self.mark))
         self.ports = [_free_port() for _ in range(plan.world_size + 1)]
 
     def execute(self) -> Outcome:
@@ -83,7 +87,7 @@ class Job:
                     processes[str(rank)] = self._start(f"rank{rank}.log", rank)
             else:
                 processes["launcher"] = self._start("job.log", None)
-            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self.listener.look)
+            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self._look)
             if timed_out:
                 for process in processes.values():
                     _signal_group(process, signal.SIGTERM)
@@ -96,7 +100,12 @@ class Job:
             (self.scratch / "logs" / "exit_codes.json").write_text(text, encoding="utf-8")
         self.listener.look()
         heard = self.listener.heard
-        return Outcome(codes, timed_out, time.monotonic() - started, None if heard is None else heard - started)
+        spoke_s = None if heard is None else heard - started
+        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb)
+
+    def _look(self) -> None:
+        self.listener.look()
+        self.scales.look()
 
     def prepare(self) -> None:
         """Run the commands that must have run before the job. Raises FaultError with what they printed."""
@@ -159,10 +168,10 @@ class Job:
         return environment
 
     def _fill(self, text: str, rank: int | None) -> str:
-        """Put free ports and the rank in: `{port}`, `{port0}` … one for each rank, `{rank}`."""
+        """Put free ports, the job's folder and the rank in: `{port}`, `{port0}` … one for each rank, `{job}`, `{rank}`."""
         for number in range(self.plan.world_size):
             text = text.replace(f"{{port{number}}}", str(self.ports[number]))
-        text = text.replace("{port}", str(self.ports[-1]))
+        text = text.replace("{port}", str(self.ports[-1])).replace("{job}", str(self.scratch / "job"))
         return text if rank is None else text.replace("{rank}", str(rank))
 
     def _kill_the_rest(self, processes: Collection[subprocess.Popen[bytes]]) -> None:

@@ -150,6 +150,9 @@ def _with_compiler_cache(path: list[Path], plan: RunPlan, scratch: Path) -> tupl
         "CCACHE_DIR": str(Path(tempfile.gettempdir()) / f"phalanx-zoo-ccache-{os.getuid()}"),
         "CCACHE_BASEDIR": str(scratch),  # each run builds in a folder of its own; the cache must not see its name
         "CCACHE_NOHASHDIR": "1",
+        # the job's own compiler script lies in another folder each time, and its name tells nothing
+        "CCACHE_COMPILERCHECK": "content",
+        "CCACHE_COMPILERTYPE": "gcc",
     }
     return [*path, wrappers], replace(plan, env={**plan.env, **cache})
 

@@ -22,6 +22,7 @@ class Result:
     """How one run went. `files` is the fault's fingerprint when it ran.
 
     `spoke_s` is how long it took until the logs told of trouble, or, where it was `watched`, until the verdict.
+    `peak_mb` is the memory it took, `set_aside_mb` what the scheduler had set aside for it.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Result:
     timed_out: bool = False
     spoke_s: float | None = None
     watched: bool = False
+    peak_mb: int = 0
+    set_aside_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from phalanx.zoo.coverage import Item
 from phalanx.zoo.schedule import Result
 from phalanx.zoo.score import Mark, Score, groups, total
 
@@ -131,18 +132,38 @@ def _sets(marks: Sequence[Mark]) -> Iterator[tuple[str, list[Mark]]]:
             yield (name if kind == "all" else f"{_KINDS[kind]} {name}"), some
 
 
-_BEGIN, _END = "<!-- made by `phalanx faults score --write` -->", "<!-- end -->"
+def heavier_than_set_aside(results: Sequence[Result]) -> Iterator[str]:
+    """One line for each job that took more memory than the scheduler had set aside for it."""
+    for one in sorted(results, key=lambda one: one.name):
+        if one.peak_mb > one.set_aside_mb:
+            yield f"{one.name} took {one.peak_mb} MB, {one.set_aside_mb} were set aside: say memory_mb in its [needs]"
 
 
-def fill_page(page: str, marks: Sequence[Mark]) -> str:
-    """The page with the tables between its two marker lines made anew; times are left out, as they differ by machine.
+def coverage_table(items: Sequence[Item]) -> TextTable:
+    """Which jobs cover what; long lists are told by their number."""
+    rows = []
+    for item in items:
+        shown = ", ".join(item.jobs[:_SHOWN]) + (", …" if item.found > _SHOWN else "")
+        rows.append((f"{item.group}: {item.name}", str(item.found), shown))
+    return TextTable("What is covered, and by which jobs", ("what", "jobs", "which"), tuple(rows))
 
-    Raises ValueError where a marker is missing.
-    """
-    head, begin, rest = page.partition(_BEGIN)
-    _, end, tail = rest.partition(_END)
+
+# how many names of jobs stand in one cell
+_SHOWN = 10
+SCORE, COVERAGE = "phalanx faults score --write", "phalanx faults list --coverage --write"
+
+
+def fill_score(page: str, marks: Sequence[Mark]) -> str:
+    """The page with the score's tables made anew; times are left out, as they differ by machine."""
+    return fill_page(page, SCORE, score_table(marks, times=False), named_table(marks))
+
+
+def fill_page(page: str, command: str, *tables: TextTable) -> str:
+    """The page with the tables between the marker lines of a command made anew. Raises ValueError where a marker is missing."""
+    begins, ends = f"<!-- made by `{command}` -->", "<!-- end -->"
+    head, begin, rest = page.partition(begins)
+    _, end, tail = rest.partition(ends)
     if not begin or not end:
-        raise ValueError(f"the page needs the lines {_BEGIN!r} and {_END!r}, between which the tables are put")
-    tables = (score_table(marks, times=False), named_table(marks))
+        raise ValueError(f"the page needs the lines {begins!r} and {ends!r}, between which the tables are put")
     body = "\n\n".join(f"**{table.title}**\n\n{table.markdown()}" for table in tables)
     return f"{head}{begin}\n\n{body}\n\n{end}{tail}"

@@ -1,5 +1,7 @@
 """A real Gloo job with one fault; a side thread writes the rank's flight recorder while the job stands still.
 
+Without a fault (`running`) the ranks train on while they write it, each at another moment, and once more when they are done.
+
 RANK=0 WORLD_SIZE=4 … python gloo_job.py FAULT CULPRIT FOLDER
 """
 
@@ -34,6 +36,31 @@ def watch() -> None:
     part.rename(FOLDER / f"nccl_trace_rank_{RANK}")
     wait_for(lambda: len(list(FOLDER.glob("nccl_trace_rank_*"))) == expected)
     os._exit(0)
+
+
+def watch_running() -> None:
+    """Dump while the job runs, at a moment of the rank's own."""
+    time.sleep(0.05 + 0.13 * RANK)
+    write_dump(FOLDER / "running")
+
+
+def write_dump(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"nccl_trace_rank_{RANK}").write_bytes(torch._C._distributed_c10d._dump_fr_trace())
+
+
+def run_on(tensor: torch.Tensor) -> None:
+    """Steps until every rank has written its dump; all leave after the same one. Rank 0 is a little slower than the others."""
+    threading.Thread(target=watch_running, daemon=True).start()
+    goes_on = torch.ones(1)
+    while goes_on.item():
+        step(tensor)
+        time.sleep(0.01 if RANK == 0 else 0.001)
+        goes_on = torch.tensor([float(not (FOLDER / "running" / f"nccl_trace_rank_{RANK}").exists())])
+        dist.all_reduce(goes_on)
+    write_dump(FOLDER / "over")
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def wait_for(condition) -> None:  # type: ignore[no-untyped-def]
@@ -78,6 +105,9 @@ def faulty_step(tensor: torch.Tensor, pair: dist.ProcessGroup) -> None:
 
 def main() -> None:
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
+    if FAULT == "running":
+        run_on(torch.ones(4))
+        return
     pair = dist.new_group(sorted({CULPRIT, (CULPRIT + 1) % WORLD}))
     threading.Thread(target=watch, daemon=True).start()
     tensor = torch.ones(4)

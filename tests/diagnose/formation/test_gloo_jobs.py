@@ -72,3 +72,15 @@ def test_a_real_healthy_job(tmp_path: Path) -> None:
     report = diagnose_paths([str(folder)])
     assert len(report.read) == 3
     assert report.verdict is None
+
+
+@pytest.mark.job
+@pytest.mark.timeout(600)
+def test_a_job_that_runs_while_it_is_looked_at(tmp_path: Path) -> None:
+    """Dumps are taken at another moment on each rank, as any are: the ranks are not level, and nobody is accused."""
+    folder = tmp_path / "dumps"
+    run(folder, "running", 0, 3)
+    for moment in ("running", "over"):
+        report = diagnose_paths([str(folder / moment)])
+        assert len(report.read) == 3, moment
+        assert report.verdict is None, (moment, report.verdict)

@@ -68,33 +68,38 @@ def test_a_compressed_dump() -> None:
     assert one(gzip.compress(pickle.dumps(dump(), 2)), "nccl_trace_rank_1.gz").calls.height == 2
 
 
-OLDER = {
+# What each version had, as PyTorch's source defines the keys: 2.2 has types and `is_p2p`, but no `pg_status`; 2.3 and 2.4 have it;
+# 2.7 tells NCCL's version; 2.10 has `comm_lib_version` in its place, and threads. Before 2.2 one number counted all calls.
+THREADS = ("thread_id", "thread_name")
+OLDER: dict[str, dict[str, Any]] = {
     "2.0": {
-        "drop": ["pg_status", "is_p2p", "timeout_ms", "input_dtypes", "output_dtypes", "thread_id"],
+        "drop": ["pg_status", "is_p2p", "timeout_ms", "input_dtypes", "output_dtypes", *THREADS],
         "seq": "seq_id",
         "group": "0",
     },
-    "2.2": {
-        "drop": ["pg_status", "is_p2p", "timeout_ms", "input_dtypes", "output_dtypes"],
-        "seq": "collective_seq_id",
-        "group": ("0", "default_pg"),
-    },
-    "2.4": {"drop": ["thread_id"], "seq": "collective_seq_id", "group": ("0", "default_pg")},
+    "2.2": {"drop": ["pg_status", *THREADS]},
+    "2.3": {"drop": THREADS},
+    "2.4": {"drop": THREADS},
+    "2.7": {"drop": THREADS, "with": {"nccl_version": "2.21.5"}},
+    "2.10": {"drop": (), "with": {"comm_lib_version": "2.27.3"}},
 }
 
 
 @pytest.mark.parametrize("version", OLDER)
 def test_older_versions_lack_keys(version: str) -> None:
     spec = OLDER[version]
-    made = dump(version=version, nccl_version="2.21.5")
+    made = dump(version=version, **spec.get("with", {}))
     for call in made["entries"]:
-        call[spec["seq"]] = call.pop("collective_seq_id")
-        call["process_group"] = spec["group"]
+        call |= {"thread_id": "140", "thread_name": "pt_autograd_0"}
+        call[spec.get("seq", "collective_seq_id")] = call.pop("collective_seq_id")
+        call["process_group"] = spec.get("group", ("0", "default_pg"))
         for key in spec["drop"]:
             call.pop(key, None)
     for key in spec["drop"]:
         made.pop(key, None)
-    job = one(pickle.dumps(made, 2))
+    raw = pickle.dumps(made, 2)
+    assert flight_recorder.recognises("anything", raw[:4096])
+    job = one(raw)
     assert job.calls["seq"].to_list() == [1, 2]
     assert job.calls["op"].to_list() == ["all_reduce"] * 2
     assert job.files[0].form == f"flight recorder {version}"

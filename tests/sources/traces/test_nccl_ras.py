@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from phalanx.diagnose import diagnose_inputs
+from phalanx.knowledge import load_rules
+from phalanx.model import Report
 from phalanx.model.trace import CallState
 from phalanx.sources.inputs import from_text
 from phalanx.sources.traces import find_traces, read_traces
@@ -42,7 +45,7 @@ Warnings
 #0-0 (5e7a2c1f9b3d8e04) MISMATCH
   Communicator ranks have different AllReduce operation counts
   3 ranks have launched up to operation 1287
-  Rank 2 has launched up to operation 1286 -- GPU 2 managed by process 41207 on node 10.1.0.2
+  Rank 2 has launched up to operation 1280 -- GPU 2 managed by process 41207 on node 10.1.0.2
 
 """
 DEAD = """\
@@ -79,7 +82,7 @@ def member(rank: int, count: int, dev: int | None = None) -> dict[str, Any]:
 def test_the_rank_behind_has_ended_what_others_left_behind() -> None:
     found = read(HEAD.format(errors="MISMATCH") + MISMATCH)
     assert sorted(found) == [0, 1, 2, 3]
-    assert found[2].columns["seq"] == [1286]
+    assert found[2].columns["seq"] == [1280]
     assert found[2].columns["state"] == [int(CallState.COMPLETED)]
     for rank in (0, 1, 3):
         assert found[rank].columns["seq"] == [1287]
@@ -89,13 +92,13 @@ def test_the_rank_behind_has_ended_what_others_left_behind() -> None:
 
 
 def test_several_ranks_behind_are_listed_below_their_count() -> None:
-    listed = "  2 ranks have launched up to operation 1286\n  Rank 1 -- GPU 1 managed by process 7 on node n\n  Rank 2 -- GPU 2 managed by process 8 on node n\n"
+    listed = "  2 ranks have launched up to operation 1280\n  Rank 1 -- GPU 1 managed by process 7 on node n\n  Rank 2 -- GPU 2 managed by process 8 on node n\n"
     text = MISMATCH.replace(
         "  3 ranks have launched up to operation 1287\n", "  2 ranks have launched up to operation 1287\n"
     )
     text = text.replace(text.splitlines(keepends=True)[6], listed)
     found = read(HEAD.format(errors="MISMATCH") + text)
-    assert {rank: one.columns["seq"] for rank, one in found.items()} == {0: [1287], 1: [1286], 2: [1286], 3: [1287]}
+    assert {rank: one.columns["seq"] for rank, one in found.items()} == {0: [1287], 1: [1280], 2: [1280], 3: [1287]}
 
 
 def test_a_rank_that_does_not_answer_leaves_no_trace_but_is_a_member() -> None:
@@ -106,16 +109,48 @@ def test_a_rank_that_does_not_answer_leaves_no_trace_but_is_a_member() -> None:
 
 def test_json_tells_all_counts_and_who_is_who_in_smaller_communicators() -> None:
     world = {"hash": "0xa", "size": 4, "ranks": [member(r, 10) for r in range(4)], "missing_ranks": []}
-    pair = {"hash": "0xb", "size": 2, "ranks": [member(0, 7, dev=2), member(1, 6, dev=3)], "missing_ranks": []}
+    pair = {"hash": "0xb", "size": 2, "ranks": [member(0, 7, dev=2), member(1, 4, dev=3)], "missing_ranks": []}
     report = {"nccl_version": "2.28.3", "communicators_count": 2, "communicators": [pair, world]}
     found = read(json.dumps(report))
     groups = {group.name: group.members for group in found[0].groups}
     assert groups["0xb AllReduce"] == (2, 3)
     of_pair = [group.name for group in found[3].groups].index("0xb AllReduce")
-    assert (of_pair, 6, int(CallState.COMPLETED)) in list(
+    assert (of_pair, 4, int(CallState.COMPLETED)) in list(
         zip(found[3].columns["group"], found[3].columns["seq"], found[3].columns["state"], strict=True)
     )
     assert found[3].host == "10.1.0.1"
+
+
+def judged(text: str) -> Report:
+    return diagnose_inputs([from_text("ras.txt", text)], load_rules())
+
+
+def test_a_rank_far_behind_is_accused() -> None:
+    verdict = judged(HEAD.format(errors="MISMATCH") + MISMATCH).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("perf.hang", (2,))
+
+
+def test_nobody_is_accused_for_being_one_operation_behind() -> None:
+    """A running job's ranks are never exactly level."""
+    report = judged(HEAD.format(errors="MISMATCH") + MISMATCH.replace("1280", "1286"))
+    assert report.verdict is None
+    assert any("rank 2 is one AllReduce behind" in item.what for item in report.not_checked)
+
+
+@pytest.mark.parametrize("ahead", range(4))
+def test_one_rank_ahead_of_all_others_accuses_nobody(ahead: int) -> None:
+    members = [member(rank, 11 if rank == ahead else 10) for rank in range(4)]
+    world = {"hash": "0xa", "size": 4, "ranks": members, "missing_ranks": []}
+    assert judged(json.dumps({"nccl_version": "2.28.3", "communicators": [world]})).verdict is None
+
+
+def test_of_three_counts_only_the_far_one_is_accused() -> None:
+    members = [member(rank, count) for rank, count in enumerate((12, 11, 4, 12))]
+    world = {"hash": "0xa", "size": 4, "ranks": members, "missing_ranks": []}
+    verdict = judged(json.dumps({"nccl_version": "2.28.3", "communicators": [world]})).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
 
 
 def test_equal_counts_are_no_stall() -> None:

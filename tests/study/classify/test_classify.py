@@ -145,7 +145,7 @@ def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
         lambda: path.write_text("x"),
     ):
         write()
-        with pytest.raises(StudyError, match=r"no model of `phalanx study train`"):
+        with pytest.raises(StudyError, match=r"no model, or a damaged one"):
             load_model(path)
     assert not marker.exists()
     with pytest.raises(StudyError, match="Train a model with"):

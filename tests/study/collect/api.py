@@ -120,6 +120,10 @@ class Api:
                 return self.send(handler, 404, {"message": "Not Found"})
             items = sorted(self.issues[match[1]], key=lambda item: item.get("updated_at", ""))
             items = [item for item in items if item.get("updated_at", "9") >= query.get("since", "")]
+            if query["state"] == "closed":
+                items = [item for item in items if item.get("closed_at")]
+            wanted_labels = set(filter(None, query.get("labels", "").split(",")))
+            items = [item for item in items if wanted_labels <= {label["name"] for label in item.get("labels", ())}]
             return self.send(handler, 200, self.page(items, query, "per_page"))
         if match := re.fullmatch(r"/repos/[\w.-]+/[\w.-]+/issues/(\d+)/comments", parts.path):
             items = [{"body": text} for text in self.comments.get(int(match[1]), [])]

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from phalanx.study.collect.presets import Preset, load_presets, pick
+from phalanx.study.collect.presets import Preset, load_presets
 from phalanx.study.collect.run import Collected, Options, collect_all
 from phalanx.study.collect.store import Store
 from phalanx.study.errors import StudyError
@@ -227,21 +227,6 @@ def test_nothing_is_lost_at_a_kill(api: Api, tmp_path: Path) -> None:
     assert "500 posts" in done.stdout
 
 
-def test_presets_name_every_project_and_a_bad_one_is_refused(tmp_path: Path) -> None:
-    assert {"horovod", "pytorch", "tensorflow", "keras", "deepspeed", "megatron-lm", "accelerate", "lightning", "ray", "nccl", "stackoverflow"} <= load_presets().keys()  # fmt: skip
-    own = tmp_path / "own.toml"
-    own.write_text('[mine]\nrepositories = ["a/b"]\nkeywords = "hang"\n')
-    (mine,) = pick(["mine"], [], None, False, own)
-    assert mine.wants("It HANGS", "")
-    assert not mine.wants("fine", "")
-    for text, words in [("[x]\nrepos = 1", "unknown key repos"), ('[x]\nrepositories = ["a"]', "OWNER/NAME"), ("[x", "not TOML"), ("[x]\nkeywords='('\nsite='s'", "no regular expression")]:  # fmt: skip
-        own.write_text(text)
-        with pytest.raises(StudyError, match=words):
-            load_presets(own)
-    with pytest.raises(StudyError, match="no preset 'nothing'; known are"):
-        pick(["nothing"], [], None, False, None)
-
-
 def test_a_file_that_is_no_collection_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "collection.sqlite").write_bytes(b"not a database at all, but long enough to be read as one" * 30)
     with pytest.raises(StudyError, match=r"cannot be opened.*Give another folder"):
@@ -255,3 +240,33 @@ def test_an_odd_document_is_no_traceback(api: Api, tmp_path: Path) -> None:
     api.trouble = ["object"]
     with pytest.raises(StudyError, match="are no list"):
         run(api, tmp_path, REPO)
+
+
+def test_the_query_of_the_study_is_asked_for_and_kept_to(api: Api, tmp_path: Path) -> None:
+    closed = {"closed_at": "2024-01-01T00:00:00Z"}
+    ddp = {"name": "module: ddp"}
+    api.issues["pytorch/pytorch"] = [
+        issue(1, labels=[ddp], **closed),
+        issue(2, labels=[ddp]),
+        issue(3, labels=[{"name": "module: nn"}], **closed),
+        issue(4, labels=[ddp, {"name": "Feature"}], **closed),
+    ]
+    result = run(api, tmp_path, load_presets()["study-pytorch"])
+    assert numbers(tmp_path) == [1]
+    assert result.counts.left_out == 1, "the server leaves out what is open or has other labels, we the feature request"
+    assert "state=closed" in api.asked[0]
+    api.questions = [question(1, accepted_answer_id=7), question(2), question(3, title="fine", accepted_answer_id=8)]
+    assert run(api, tmp_path / "so", load_presets()["study-stackoverflow"]).counts.new == 0, (
+        "`multi gpu` is no word of theirs"
+    )
+    api.questions[0]["title"] = "Hangs on multiple GPUs"
+    run(api, tmp_path / "more", load_presets()["study-stackoverflow"])
+    assert numbers(tmp_path / "more") == [1]
+
+
+def test_other_words_are_asked_of_everything_again(api: Api, tmp_path: Path) -> None:
+    api.issues["o/r"] = [issue(1, title="nccl"), issue(2, title="gloo", body="it stops")]
+    run(api, tmp_path, Preset("own", ("o/r",), keywords=re.compile("nccl")))
+    assert numbers(tmp_path) == [1]
+    run(api, tmp_path, Preset("own", ("o/r",), keywords=re.compile("gloo")))
+    assert numbers(tmp_path) == [1, 2]

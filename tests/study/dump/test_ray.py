@@ -68,3 +68,19 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(StudyError, match=r"pip install 'phalanx-training\[ray\]'"):
         list(on_ray()(lambda _: None, []))  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("ray::find()\nModuleNotFoundError: No module named 'phalanx'\n", r"lack phalanx: there, in Ray's Python"),
+        ("x\nFileNotFoundError: [Errno 2] No such file or directory: '/d/Posts.xml'", "does not have it"),
+        ("ray::find()\nMemoryError: too much\n", r"bytes 0 to 9: the Ray task failed \(MemoryError: too much\)"),
+    ],
+)
+def test_a_failed_task_says_what_to_do(said: str, told: str) -> None:
+    from phalanx.study.collect.presets import Preset
+    from phalanx.study.dump.engines import _why
+    from phalanx.study.dump.read import Range
+
+    assert re.search(told, _why(Range("/d/Posts.xml", 0, 9, Preset("so")), said))

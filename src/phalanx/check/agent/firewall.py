@@ -43,24 +43,30 @@ def firewall(setting: Setting) -> dict[str, Any]:
 def closing_lines(text: str) -> list[dict[str, str]]:
     """Rules and policies that drop, reject or reset, each with the chain that it stands in."""
     found: list[dict[str, str]] = []
-    chain = table = ""
+    chain = table = hook = ""
     for raw in text.splitlines():
         line = raw.strip()
         words = line.split()
         if line.startswith("table "):
             table = " ".join(words[1:3]).rstrip(" {")
         elif line.startswith("chain "):
-            chain = words[1]
+            chain, hook = words[1], ""
         elif line.startswith(":") and len(words) > 1:  # iptables-save: `:INPUT DROP [0:0]`
             chain = words[0][1:]
             if words[1] in ("DROP", "REJECT"):
-                found.append({"table": table, "chain": chain, "rule": "policy " + words[1].lower()})
+                found.append(
+                    {"table": table, "chain": chain, "hook": chain.lower(), "rule": "policy " + words[1].lower()}
+                )
         elif line.startswith("*"):
             table = line[1:]
         elif line.startswith("-A ") and ("-j DROP" in line or "-j REJECT" in line):
-            found.append({"table": table, "chain": words[1], "rule": " ".join(words[2:])})
-        elif (line.startswith("type ") and "policy drop" in line) or "drop" in words or "reject" in words:
-            found.append({"table": table, "chain": chain, "rule": line})
+            found.append({"table": table, "chain": words[1], "hook": words[1].lower(), "rule": " ".join(words[2:])})
+        elif line.startswith("type "):  # nft: `type filter hook input priority filter; policy drop;`
+            hook = words[words.index("hook") + 1] if "hook" in words else ""
+            if "policy drop" in line:
+                found.append({"table": table, "chain": chain, "hook": hook, "rule": line})
+        elif "drop" in words or "reject" in words:
+            found.append({"table": table, "chain": chain, "hook": hook, "rule": line})
     return found[:_MOST_LINES]
 
 

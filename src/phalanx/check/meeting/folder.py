@@ -156,7 +156,7 @@ def leading(folder: Path, seat: Seat, patience: float, say: Callable[[str], None
             say(f"{len(found) + 1} of {seat.size} ranks are here")
             time.sleep(_POLL_S)
         me = this_machine(socket.gethostname())
-        yield [me.renamed("", me.host, (seat.rank,)), *found.values()]
+        yield [me.renamed("", me.host, (seat.rank,)), *sorted(found.values(), key=lambda party: party.ranks)]
     finally:
         for party in found.values():
             party.close()

@@ -52,7 +52,7 @@ def leading(seat: Seat, patience: float, say: Callable[[str], None]) -> Iterator
                 threading.Thread(target=admit, args=(connection,), daemon=True).start()
         listener.close()  # the probes look whether the port is free
         me = this_machine(socket.gethostname())
-        yield [me.renamed("", me.host, (seat.rank,)), *found]
+        yield [me.renamed("", me.host, (seat.rank,)), *sorted(found, key=lambda party: party.ranks)]
     finally:
         listener.close()
         for party in found:

@@ -80,18 +80,24 @@ def _is_stuck(survey: Survey, pair: Pair) -> bool:
 
 
 def speeds(survey: Survey) -> dict[Pair, Speed]:
-    """Figures by pair; loss is that of the last measurement, since the first may have met a busy host."""
+    """Figures by pair, the best or the sum of its measurements."""
     found = {}
     for pair, told in survey.speeds.items():
         rtts = [float(rtt) for one in told if (rtt := one.get("min_rtt_us") or one.get("ping_us"))]
-        dripped = [one for one in told if "drip" in one]
-        last = dripped[-1]["drip"] if dripped else {"up": told[-1].get("resent", 0)}
-        lost = int(last.get("up", 0)) + int(last.get("down", 0))
-        sent = int(last.get("up_of", 0)) + int(last.get("down_of", 0))
+        drips = [_losses(one) for one in told if "drip" in one or one.get("resent")]
+        # Nothing lost the second time: the first was chance, or a busy host.
+        lost = sum(one[0] for one in drips) if drips and drips[-1][0] else 0
+        sent = sum(one[1] for one in drips)
         rates = [min(_rate(one, "up"), _rate(one, "down")) for one in told if "up" in one and "down" in one]
         stalled = told[-1].get("outcome") != "ok"
         found[pair] = Speed(min(rtts, default=0.0), max(rates, default=0.0), lost, sent, stalled)
     return found
+
+
+def _losses(one: Mapping[str, Any]) -> tuple[int, int]:
+    """Small messages that were sent again, of how many; of a measurement that stalled only what was sent again is known."""
+    drip = one.get("drip") or {"up": one.get("resent", 0)}
+    return int(drip.get("up", 0)) + int(drip.get("down", 0)), int(drip.get("up_of", 0)) + int(drip.get("down_of", 0))
 
 
 def _rate(one: Mapping[str, Any], way: str) -> float:
@@ -142,7 +148,9 @@ def _few_of_each(pairs: Iterable[Pair]) -> list[Pair]:
 def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """Loss, then latency, then bandwidth: each of them makes the next look bad too."""
     figures = {
-        pair: one for pair, one in speeds(survey).items() if (not one.stalled or one.sent) and not skip & set(pair)
+        pair: one
+        for pair, one in speeds(survey).items()
+        if (not one.stalled or one.sent or one.lost) and not skip & set(pair)
     }
     if not figures:
         return []

@@ -21,11 +21,12 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     if not several_hosts(witnesses):
         return
     hosts = one_per_network(witnesses)
-    yield from _own_names(hosts)
+    yield from _own_names([one for one in hosts if _asks_for_own_name(one, options)], hosts)
     for title, (library, choose) in _CHOOSERS.items():
         if library == "nccl" and not _may_use_nccl(hosts, options):
             continue
-        told = {one.label: address for one in hosts if (address := choose(one)) is not None}
+        chosen = hosts if library == "nccl" else [one for one in hosts if _uses_gloo(one, options)]
+        told = {one.label: address for one in chosen if (address := choose(one)) is not None}
         yield from _judge(title, told, hosts)
     if any(uses(one, "mpi", options.libraries) for one in hosts):
         yield from _mpi(hosts)
@@ -40,9 +41,25 @@ def _may_use_nccl(hosts: Sequence[Witness], options: CheckOptions) -> bool:
     )
 
 
-def _own_names(hosts: Sequence[Witness]) -> Iterable[Reading]:
+def _uses_gloo(one: Witness, options: CheckOptions) -> bool:
+    if options.libraries:
+        return bool(options.libraries & {"gloo", "horovod", "torch"})
+    return not (one.variable("TF_CONFIG") and not one.variable("MASTER_ADDR"))
+
+
+def _asks_for_own_name(one: Witness, options: CheckOptions) -> bool:
+    """Gloo and MPI look their own host up; a named interface spares Gloo that, and gRPC goes by its list of addresses."""
+    if uses(one, "mpi", options.libraries):
+        return True
+    if options.libraries and not options.libraries & {"gloo", "horovod", "torch"}:
+        return False
+    is_named = bool(one.variable("GLOO_SOCKET_IFNAME") or one.variable("HOROVOD_GLOO_IFACE"))
+    return not is_named and not (one.variable("TF_CONFIG") and not one.variable("MASTER_ADDR"))
+
+
+def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[Reading]:
     """A host's own name: missing, or of an address that is not (any more) its own."""
-    for one in hosts:
+    for one in asking:
         name = str(one.section("names").get("own") or "")
         found = one.lookup(name)
         if found is None:
@@ -55,18 +72,19 @@ def _own_names(hosts: Sequence[Witness]) -> Iterable[Reading]:
         }
         if not found["addresses"]:
             yield Reading(
-                f"check: the name of {one.label} ({name}) does not resolve there ({found.get('error') or 'no address'})",
+                f"check: the own name of {one.label} does not resolve there ({found.get('error') or 'no address'})",
                 accused=(one.label,),
                 values=values,
             )
         elif not found["bindable"]:
             yield Reading(
-                f"check: the name of {one.label} ({name}) resolves there to {', '.join(found['addresses'])}, which it does not have; "
+                f"check: the own name of {one.label} resolves there to {', '.join(found['addresses'])}, which it does not have; "
                 f"it has {', '.join(one.addresses()) or 'no address'}",
                 accused=(one.label,),
                 values=values,
             )
-        yield from _as_others_see(one, name, hosts)
+        else:
+            yield from _as_others_see(one, name, hosts)
 
 
 def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[Reading]:
@@ -97,7 +115,7 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
         name = str(one.section("names").get("own") or "")
         if title == "Gloo" and not (one.lookup(name) or {}).get("bindable"):
             continue  # said already: the name does not resolve, or is stale
-        why = f"its own name {name} resolves to it" if title == "Gloo" else "it has no other"
+        why = "its own name resolves to it" if title == "Gloo" else "it has no other"
         values = {
             "variable": variable,
             "interface": _interface(one),

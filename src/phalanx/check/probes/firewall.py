@@ -25,13 +25,19 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         if not port.isdigit():
             continue
         for row in firewall.get("closing", ()):
-            if names_port(row["rule"], int(port)):
+            if row["hook"] == "input" and _is_listener(one, witnesses) and names_port(row["rule"], int(port)):
                 yield Reading(
                     f"check: the firewall of {one.label} turns port {port} (MASTER_PORT) away: {row['rule']} (table {row['table']}, chain {row['chain']})",
                     accused=(one.label,),
                     values={"port": port},
                 )
                 break
+
+
+def _is_listener(one: Witness, witnesses: Sequence[Witness]) -> bool:
+    """Whether the store would be opened on this host; where no ranks are known, it may be any."""
+    ranked = [other for other in witnesses if other.ranks]
+    return not ranked or any(0 in other.ranks and other.network == one.network for other in ranked)
 
 
 def names_port(rule: str, port: int) -> bool:
@@ -42,5 +48,8 @@ def names_port(rule: str, port: int) -> bool:
     for part in match[1].strip("{} ").split(","):
         first, _, last = part.strip().replace(":", "-").partition("-")
         if first.isdigit() and int(first) <= port <= int(last if last.isdigit() else first):
-            return not re.search(r"\biif(?:name)?\s+\"?lo\b|ct state invalid|limit rate", rule)
+            # A rule for some senders or interfaces only may have nothing to do with this job.
+            return not re.search(
+                r"\biif|\boif|\bsaddr\b|ct state|limit rate|(?:^|\s)-[si]\s|-m (?:limit|conntrack|state)", rule
+            )
     return False

@@ -81,7 +81,7 @@ def _files(one: Witness, limits: Any, size: int) -> Iterable[Reading]:
 def _shared_memory(one: Witness, limits: Any) -> Iterable[Reading]:
     shm = limits.get("shm")
     if shm is None:
-        yield Reading(f"check: {one.label} has no /dev/shm", accused=(one.label,), values={"size": "none"})
+        yield Reading(f"check: there is no /dev/shm on {one.label}", accused=(one.label,), values={"size": "none"})
     elif shm["read_only"]:
         yield Reading(
             f"check: /dev/shm on {one.label} is read-only", accused=(one.label,), values={"size": _size(shm["size"])}

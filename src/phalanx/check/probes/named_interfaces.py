@@ -52,7 +52,7 @@ def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[Readin
         missing = [part for part in parts if part not in one.interfaces]
     for part in missing:
         yield Reading(
-            f"check: {variable}={part}, but {one.label} has no such interface; it has {has}",
+            f"check: {variable}={part}, but there is no such interface on {one.label}; found {has}",
             accused=(one.label,),
             values=values,
         )

@@ -25,11 +25,19 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     """What is wrong with who is who."""
     yield from _not_numbers(witnesses)
     for rank_name, size_name in _PAIRS:
-        told = [one for one in witnesses if _number(one, rank_name) is not None]
-        if told:
+        told = [one for one in witnesses if _number(one, rank_name) is not None and one.variable(size_name) is not None]
+        if told and not (rank_name == "RANK" and _is_overruled(told)):
             yield from _numbering(told, rank_name, size_name, witnesses, options)
             break
     yield from _local(witnesses)
+
+
+def _is_overruled(told: Sequence[Witness]) -> bool:
+    """RANK was exported to all alike, and the launcher knows better: that is said where the two are compared."""
+    names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+    return any(
+        (theirs := _number(one, name)) is not None and theirs != _number(one, "RANK") for one in told for name in names
+    )
 
 
 def _not_numbers(witnesses: Sequence[Witness]) -> Iterable[Reading]:
@@ -95,8 +103,8 @@ def _absent(
     if size is None:
         return
     absent = sorted(set(range(size)) - set(holders))
-    if not absent:
-        return
+    if not absent or len(told) >= size:
+        return  # as many as there should be: if one is missing, another is wrong, and that was said
     if len(witnesses) == 1:
         yield Unchecked(
             f"{name_ranks(absent)} of {size}", "all ranks: run it under your launcher in place of the script"
@@ -107,7 +115,7 @@ def _absent(
         yield Reading(
             f"check: {size_name} is {size}, but {name_ranks(absent)} {'is' if len(absent) == 1 else 'are'} nowhere; seen: {name_ranks(holders)}",
             harmed=tuple(one.label for one in told),
-            values={"absent": name_ranks(absent), "seen": str(len(holders)), "size": str(size)},
+            values={"absent": name_ranks(absent), "size": str(size)},
         )
     else:
         yield Unchecked(f"{name_ranks(absent)} of {size}", "all ranks: one party a rank, not one a host")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from phalanx.check.agreement import is_multi_rank, several_hosts, split_of_variable
+from phalanx.check.agreement import several_hosts, split_of_variable
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness, name_all, one_per_network
@@ -24,14 +24,21 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         yield Reading(
             f"check: {_NAME} differs between the ranks: {split.told()}", accused=split.odd, values={"advice": advice}
         )
-    for value in dict.fromkeys(witness.variable(_NAME) or "" for witness in told):
+    values = dict.fromkeys(witness.variable(_NAME) or "" for witness in told)
+    for value in values if split is None else [split.common] if split.common else []:  # the odd ones were named
         yield from _value(value, [one for one in told if one.variable(_NAME) == value], witnesses)
 
 
 def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     """Ranks of one job that were told of a world but not where it meets."""
-    is_torch = any(one.variable("RANK") is not None for one in witnesses)
-    lacking = [one for one in witnesses if is_torch and is_multi_rank(one) and not one.variable(_NAME)]
+    lacking = [
+        one
+        for one in witnesses
+        if one.variable("RANK") is not None
+        and (one.variable("WORLD_SIZE") or "").isdigit()
+        and int(one.variable("WORLD_SIZE") or 1) > 1
+        and not one.variable(_NAME)
+    ]
     if not lacking:
         return
     first = next((one for one in witnesses if 0 in one.ranks), None)
@@ -93,6 +100,7 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
     seen = {one.label: [a for a in _addresses(one, value) if not _all_loopback([a])] for one in one_per_network(told)}
     everything = list(dict.fromkeys(address for addresses in seen.values() for address in addresses))
     owned = {address: next((one for one in hosts if one.owns(address)), None) for address in everything}
+    yield from _no_way(told, value)
     if everything and not any(owned.values()):
         has = "; ".join(f"{one.host} has {', '.join(one.addresses()[:3]) or 'none'}" for one in hosts[:4])
         yield Reading(
@@ -105,25 +113,7 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
             },
         )
         return
-    for label, addresses in seen.items():
-        if addresses and not any(owned[address] for address in addresses):
-            right = next(address for address in everything if owned[address])
-            yield Reading(
-                f"check: {_NAME}={value} is {', '.join(addresses)} on {label}, which no host has; elsewhere it is {right}",
-                accused=(label,),
-                values={"address": right, "there": label, "name": value},
-            )
-        elif dead := [address for address in addresses if not owned[address]]:
-            right = next(address for address in addresses if owned[address])
-            yield Reading(
-                f"check: {_NAME}={value} resolves on {label} to {right} and also to {', '.join(dead)}, which no host has",
-                accused=(label,),
-                values={"address": right, "dead": ", ".join(dead), "name": value},
-            )
-        for address in addresses:
-            owner = owned[address]
-            if owner is not None and (told_from := _no_way(witnesses, label, value, address)):
-                yield told_from
+    yield from _partly_wrong(value, seen, owned)
     wrong = next(
         (one for one in owned.values() if one is not None and zero is not None and one.network != zero.network), None
     )
@@ -139,16 +129,41 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
         )
 
 
-def _no_way(witnesses: Sequence[Witness], label: str, value: str, address: str) -> Reading | None:
-    here = next(one for one in witnesses if one.label == label)
-    found = (here.lookup(value) or {}).get("from", {})
-    if address in found and found[address] is None:
-        return Reading(
-            f"check: {label} has no route to {address} ({_NAME}={value})",
-            accused=(label,),
-            values={"address": address, "own": ", ".join(here.addresses()) or "no address"},
+def _partly_wrong(value: str, seen: dict[str, list[str]], owned: dict[str, Witness | None]) -> Iterable[Reading]:
+    """A name that is right on some hosts only, or that has a dead address beside a live one."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for label, addresses in seen.items():
+        groups.setdefault(tuple(addresses), []).append(label)
+    for told, labels in groups.items():
+        live = [address for address in told if owned[address]]
+        dead = [address for address in told if not owned[address]]
+        if dead and not live:
+            right = next(address for address, owner in owned.items() if owner)
+            yield Reading(
+                f"check: {_NAME}={value} is {', '.join(dead)} on {name_all(labels)}, which no host has; elsewhere it is {right}",
+                accused=tuple(labels),
+            )
+        elif dead:
+            yield Reading(
+                f"check: {_NAME}={value} resolves on {name_all(labels)} to {live[0]} and also to {', '.join(dead)}, which no host has",
+                accused=tuple(labels),
+            )
+
+
+def _no_way(told: Sequence[Witness], value: str) -> Iterable[Reading]:
+    """Hosts that know no way to any of its addresses."""
+    lost: dict[str, list[Witness]] = {}
+    for one in told:
+        ways = (one.lookup(value) or {}).get("from", {})
+        if ways and not any(ways.values()):
+            lost.setdefault(", ".join(ways), []).append(one)
+    for addresses, ones in lost.items():
+        labels = tuple(one.label for one in ones)
+        yield Reading(
+            f"check: there is no route from {name_all(labels)} to {addresses} ({_NAME}={value})",
+            accused=labels,
+            values={"own": ", ".join(ones[0].addresses()) or "no address"},
         )
-    return None
 
 
 def _host_of_rank_zero(witnesses: Sequence[Witness]) -> Witness | None:

@@ -38,7 +38,8 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
             yield Reading(
                 f"check: {what} differs between the hosts: {split.told()}",
                 accused=split.odd,
-                values={"advice": advice, "what": what},
+                values={"advice": advice, "what": what}
+                | ({} if options.same_interpreter else {"confidence": "possible"}),
             )
     yield from _missing(told)
 

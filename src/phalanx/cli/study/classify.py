@@ -66,7 +66,19 @@ def train(
                 )
         model, evaluations = fit(texts, notes)
         model.save(output)
-    table = Table("target", "texts", "classes", "accuracy", "majority", "macro F1", "kappa (95 %)", "raters", "miscal.")
+    table = Table(
+        "target",
+        "texts",
+        "classes",
+        "accuracy",
+        "majority",
+        "macro F1",
+        "kappa (95 %)",
+        "raters",
+        "miscal.",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
     for one in evaluations:
         raters = "" if one.raters is None else f"{one.raters:.2f}"
         kappa = f"{one.kappa:.2f} ({one.low:.2f}–{one.high:.2f})"

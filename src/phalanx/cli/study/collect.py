@@ -59,6 +59,7 @@ def collect(
     """Collect issues, discussions and questions; interrupted or repeated, it goes on where it was."""
     from phalanx.study.collect.presets import load_presets, pick
     from phalanx.study.collect.run import Collected, Options, collect_all, collect_dump
+    from phalanx.study.dump.archive import packing_of
     from phalanx.study.dump.engines import pick_engine
 
     def tell(text: str) -> None:
@@ -76,6 +77,8 @@ def collect(
         options = Options(since, replies, github_api, stackexchange_api, max_wait)
         result: Collected
         if dump is not None:
+            if on == "ray" and packing_of(dump):
+                tell(f"{dump}: packed, so it is read as one stream on this machine; unpack it to read it on Ray")
             result = collect_dump(chosen, into, dump, pick_engine(on, processes), tell)
         else:
             result = collect_all(chosen, into, options, tell)

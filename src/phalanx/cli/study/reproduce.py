@@ -38,7 +38,9 @@ def reproduce(
         written = write_all(directory, output, plots)
     console = Console()
     console.print(summarise(written.study))
-    table = RichTable("question", "reading", *(str(one.number) for one in written.study.rounds), "all", "95 %")
+    rounds = (str(one.number) for one in written.study.rounds)
+    # without frames it fits into 80 columns
+    table = RichTable("question", "reading", *rounds, "all", "95 %", box=None, padding=(0, 2, 0, 0))
     for column in table.columns:
         column.no_wrap = True
     rows: dict[tuple[str, str], list[str]] = {}

@@ -76,13 +76,13 @@ def _fullest(in_call: dict[Op, set[int]]) -> Iterator[tuple[Op, set[int]]]:
 
 def _is_done_by_a_peer(standing: Standing, call: Call, furthest: dict[int, int]) -> bool:
     """Whether another member has completed the call: it ends for all at once, so this rank's device fell behind."""
-    if call.is_p2p or call.op in _ENDS_ALONE:
+    if call.is_p2p or call.op in ENDS_ALONE:
         return False
     return standing.position(call.group, call.rank).done < call.seq <= furthest.get(call.group, 0)
 
 
 # The root of these may be done, or a member other than the root, before the rest has come.
-_ENDS_ALONE = frozenset({"broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "scatter", "gather", "coalesced"})
+ENDS_ALONE = frozenset({"broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "scatter", "gather", "coalesced"})
 
 
 def _add_pairs(standing: Standing, waits: Waits) -> None:

@@ -35,6 +35,14 @@ class TraceInput:
     path: str | None = None
     data: bytes = b""
 
+    @property
+    def written_ns(self) -> int | None:
+        """When the file was last written; None for what is in no file."""
+        try:
+            return Path(self.path).stat().st_mtime_ns if self.path is not None else None
+        except OSError:
+            return None
+
     def open(self) -> BinaryIO:
         """A stream of its bytes as they are stored."""
         return Path(self.path).open("rb") if self.path is not None else io.BytesIO(self.data)
@@ -55,6 +63,7 @@ class FileFacts:
     status: list[tuple[int, int | None, int | None, int | None]]  # group (position in the batch's), numbers
     orders: tuple[int, int]  # of its first call and its last
     times: tuple[int, int]  # when these were made, by the rank's clock
+    written_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -76,7 +85,7 @@ class Batch:
             self.groups.append(group)
         return self.positions[group]
 
-    def add(self, name: str, trace: RankTrace) -> None:
+    def add(self, name: str, trace: RankTrace, written_ns: int | None = None) -> None:
         """Take in what one file tells of one rank."""
         rank = trace.rank if trace.rank is not None else rank_of_name(name)
         if rank is None:
@@ -107,8 +116,22 @@ class Batch:
         facts = (trace.form, length, trace.dropped, trace.truncated, trace.host, trace.world_size)
         # The first call and the last are kinds of their own, so the columns have their numbers also where there are rows.
         spans = (_span(trace.columns.get("order") or range(kinds)), _span(trace.columns.get("created_ns") or ()))
-        self.files.append(FileFacts(name, rank, *facts, status, *spans))
+        self.files.append(FileFacts(name, rank, *facts, status, *spans, written_ns))
         self.unchecked.extend(trace.notes)
+
+    def arrays(self) -> list[array[int]]:
+        """The calls as plain arrays of one length: kinds, then the numbers of each row."""
+        return [self.kinds, *(self.rows[name] for name in ROW_NUMBERS)]
+
+    def take_arrays(self, raw: bytes) -> None:
+        """Put back what `arrays` gave, from its bytes. Raises ValueError if these are not as many as they should be."""
+        arrays = self.arrays()
+        length, rest = divmod(len(raw), len(arrays) * self.kinds.itemsize)
+        if rest or length != sum(file.calls for file in self.files):
+            raise ValueError("the arrays do not fit the files")
+        step = length * self.kinds.itemsize
+        for number, one in enumerate(arrays):
+            one.frombytes(memoryview(raw)[number * step : (number + 1) * step])
 
     def frame(self) -> polars.DataFrame:
         """The calls as a table; what does not fit its type is null."""
@@ -195,7 +218,7 @@ def _read_one(batch: Batch, one: TraceInput, bounded: bool) -> Iterator[tuple[st
         if not bounded and data[:1] == b"\x80":
             check_memo(data)
         for trace in reader_named(one.reader).read(one.name, data):
-            batch.add(one.name, trace)
+            batch.add(one.name, trace, one.written_ns)
         if cut:
             yield "its compression breaks off; what came before was read", "the whole file"
     except UnreadableError as error:

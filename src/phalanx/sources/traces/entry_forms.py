@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -63,9 +64,11 @@ class Form:
 
     taken: Callable[[bytes], Values]
     mask: int
-    columns: tuple[Callable[[Values], Values], ...]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
+    columns: tuple[
+        Callable[[Values], Values] | array[int], ...
+    ]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
     row: Callable[[Values], Values]  # of one entry's values, NO_NUMBER and the kind
-    kinds: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    kinds: dict[int, array[int]] = field(default_factory=dict)
     once: dict[int, Once] = field(default_factory=dict)
 
     def rest(self, data: bytes) -> int:
@@ -131,11 +134,16 @@ def _form(layouts: Sequence[Layout], between: int) -> Form:
     kept = b"".join(mask)
     kept = kept[: len(kept) - between]
     row = itemgetter(*(column[0] if column[0] >= 0 else -2 for column in columns), -1)
-    getters = tuple(itemgetter(*column) for column in columns) if len(layouts) > 1 else ()
+    getters = tuple(map(_getter, columns)) if len(layouts) > 1 else ()
     return Form(Struct("".join(code)).unpack, int.from_bytes(kept, "little"), getters, row)
 
 
-def in_columns(form: Form, values: Values) -> Iterable[Values]:
+def _getter(column: Sequence[int]) -> Callable[[Values], Values] | array[int]:
+    """How to take a column out of the values; the column itself, if its rows have none of them."""
+    return itemgetter(*column) if max(column) >= 0 else array("q", [NO_NUMBER]) * len(column)
+
+
+def in_columns(form: Form, values: Values) -> Iterable[array[int]]:
     """The ROW_NUMBERS of a run, column by column."""
     values = (*values, NO_NUMBER)
-    return (column(values) for column in form.columns)
+    return (column if isinstance(column, array) else array("q", column(values)) for column in form.columns)

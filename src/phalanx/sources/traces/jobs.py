@@ -159,7 +159,8 @@ def _traces(tables: Sequence[Table], job: _Job, said: tuple[Unchecked, ...]) -> 
 
 
 def _file(facts: FileFacts) -> TraceFile:
-    return TraceFile(facts.name, facts.rank, facts.form, facts.calls, facts.dropped, facts.truncated, facts.host)
+    said = (facts.form, facts.calls, facts.dropped, facts.truncated, facts.host, facts.written_ns)
+    return TraceFile(facts.name, facts.rank, *said)
 
 
 @dataclass(frozen=True, slots=True)

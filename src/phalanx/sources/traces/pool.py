@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from phalanx.sources.traces.batch import FileFacts, TraceInput, read_batch
+from phalanx.sources.traces.batch import Batch, FileFacts, TraceInput, read_batch
 from phalanx.sources.traces.protocol import Group
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class _Worker:
         """The batch's table; None if the process died over it."""
         if self._process is None:
             paths = os.pathsep.join(path for path in sys.path if path)
-            environment = os.environ | {"PYTHONPATH": paths, "POLARS_MAX_THREADS": "1"} | _ALLOCATION
+            environment = os.environ | {"PYTHONPATH": paths} | _ALLOCATION
             command = [sys.executable, "-m", "phalanx.sources.traces.worker"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
@@ -144,8 +143,6 @@ class _Worker:
 
     @staticmethod
     def _exchange(process: subprocess.Popen[bytes], request: bytes) -> Table:
-        import polars as pl
-
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(request)
@@ -154,13 +151,16 @@ class _Worker:
         data = process.stdout.read(head["size"])
         if len(data) != head["size"]:
             raise EOFError
-        groups = [Group(name, words, tuple(members) if members else None) for name, words, members in head["groups"]]
-        files = [FileFacts(**values) for values in head["files"]]
-        for file in files:  # JSON knows no tuples
+        batch = Batch(columns=head["columns"])
+        batch.groups = [
+            Group(name, about, tuple(members) if members else None) for name, about, members in head["groups"]
+        ]
+        batch.files = [FileFacts(**values) for values in head["files"]]
+        for file in batch.files:  # JSON knows no tuples
             file.status = [(row[0], row[1], row[2], row[3]) for row in file.status]
-        return Table(
-            pl.read_ipc_stream(io.BytesIO(data)), groups, files, [(what, needs) for what, needs in head["unchecked"]]
-        )
+        batch.unchecked = [(what, needs) for what, needs in head["unchecked"]]
+        batch.take_arrays(data)
+        return Table(batch.frame(), batch.groups, batch.files, batch.unchecked)
 
 
 def _close(stream: Any) -> None:

@@ -120,8 +120,8 @@ class _Reader:
                     column.extend(numbers)
                 return
         rows = self._take(bodies)
-        for column, numbers in zip(self._columns, zip(*rows, strict=True), strict=True):
-            column.extend(numbers)
+        for column, taken in zip(self._columns, zip(*rows, strict=True), strict=True):
+            column.extend(taken)
         self._learn(lengths, joined, tuple(row[-1] for row in rows))
 
     def _learn(self, lengths: tuple[int, ...], joined: bytes, kinds: tuple[int, ...]) -> None:
@@ -131,7 +131,7 @@ class _Reader:
             return
         form = words.form(tuple(words.kinds[kind].layout for kind in kinds), len(self._between))
         if len(form.kinds) < _MOST_RUNS:
-            form.kinds[form.rest(joined)] = kinds
+            form.kinds[form.rest(joined)] = array("q", kinds)
             known = words.runs.setdefault(lengths, [])
             if all(one is not form for one in known):
                 known.append(form)
@@ -176,7 +176,7 @@ class _Reader:
                 form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields))
             return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
         if rest not in form.kinds:
-            form.kinds[rest] = (len(words.kinds),)
+            form.kinds[rest] = array("q", [len(words.kinds)])
             words.kinds.append(Kind(entry, len(walked.fields), layout))
         kind = form.kinds[rest][0]
         self._place(kind)

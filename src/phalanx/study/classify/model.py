@@ -114,7 +114,10 @@ def load_model(path: Path) -> Model:
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({error}). Train a model with `phalanx study train`.") from error
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise StudyError(f"{path}: no model of `phalanx study train` ({error}).") from error
+        # what NumPy says of a foreign file (that it may be a pickle, to be loaded unsafely) helps nobody
+        raise StudyError(
+            f"{path}: no model, or a damaged one. `phalanx study train LABELS --output {path}` makes one."
+        ) from error
 
 
 def tokens(text: str) -> list[str]:

@@ -42,11 +42,12 @@ def collect_issues(
     web: Web, store: Store, preset: Preset, repository: str, since: str = "", replies: bool = False
 ) -> None:
     """Read the repository's issues that changed since the last run, or since a time on the first."""
-    name = f"github:{repository}:{preset.name}"
+    name = f"github:{repository}:{preset.identity}"
     state = store.cursor(name)
     changed, page = str(state.get("changed") or since), int(str(state.get("page") or 1))
     while True:
-        parameters = {"state": "all", "sort": "updated", "direction": "asc", "per_page": str(_PAGE), "page": str(page)}
+        parameters = {"sort": "updated", "direction": "asc", "per_page": str(_PAGE), "page": str(page)}
+        parameters |= _narrowed(preset)
         items = web.get(f"/repos/{repository}/issues", parameters | ({"since": changed} if changed else {})).document
         if not isinstance(items, list):
             raise StudyError(f"{web.base}: the issues of {repository} are no list. Is this GitHub's API?")
@@ -61,9 +62,15 @@ def collect_issues(
             return
 
 
+def _narrowed(preset: Preset) -> dict[str, str]:
+    """What of the query the server can answer: the state, and one label. It would ask for all of several labels."""
+    state = {"state": "closed" if preset.settled else "all"}
+    return state | ({"labels": preset.labels[0]} if len(preset.labels) == 1 else {})
+
+
 def collect_discussions(web: Web, store: Store, preset: Preset, repository: str) -> None:
     """Read the repository's discussions behind the cursor of the last run; what changes moves behind it again."""
-    name = f"github:{repository}/discussions:{preset.name}"
+    name = f"github:{repository}/discussions:{preset.identity}"
     after = store.cursor(name).get("after")
     owner, _, repo = repository.partition("/")
     while True:
@@ -126,7 +133,7 @@ def _issue(item: Any, store: Store, preset: Preset, repository: str) -> Post | N
             f"github:{repository}", f"an issue that lacks what it needs ({type(error).__name__}: {error})", repr(item)
         )
         return None
-    if not preset.wants(title, body):
+    if not preset.wants(post, settled=post.closed is not None):
         store.counts.left_out += 1
         return None
     return post
@@ -161,7 +168,7 @@ def _discussion(node: Any, store: Store, preset: Preset, repository: str) -> Pos
             repr(node),
         )
         return None
-    if not preset.wants(title, body):
+    if not preset.wants(post, settled=post.closed is not None):
         store.counts.left_out += 1
         return None
     return post

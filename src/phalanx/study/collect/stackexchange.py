@@ -38,7 +38,7 @@ def collect_questions(
 
 
 def _collect_tag(web: Web, store: Store, preset: Preset, tag: str, since: str, key: str | None, replies: bool) -> None:
-    name = f"{preset.site}:{tag}:{preset.name}"
+    name = f"{preset.site}:{tag}:{preset.identity}"
     state = store.cursor(name)
     start = int(datetime.fromisoformat(since).timestamp()) if since else 0
     active, page = int(str(state.get("active") or start)), int(str(state.get("page") or 1))
@@ -100,7 +100,7 @@ def _question(item: Any, store: Store, preset: Preset) -> Post | None:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         store.note(preset.site, f"a question that lacks what it needs ({type(error).__name__}: {error})", repr(item))
         return None
-    if not preset.wants(title, body):
+    if not preset.wants(post, settled=item.get("accepted_answer_id") is not None):
         store.counts.left_out += 1
         return None
     return post

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule
+from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule, RuleError
 from phalanx.knowledge.figures import frequent_fixes
-from phalanx.knowledge.loader import RuleError, parse_rule
+from phalanx.knowledge.loader import parse_rule
 from phalanx.study.drift.messages import expression_of
 
 _FIRST_CODE = 900  # drafts take codes from the end, so that they do not meet those in use

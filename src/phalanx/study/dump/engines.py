@@ -1,6 +1,7 @@
 """Where the ranges of a dump are looked through: processes of this machine, or a Ray cluster."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from itertools import islice
@@ -50,6 +51,8 @@ def on_ray(address: str | None = None) -> Engine:
 
     def run(work: Callable[[Range], Found], ranges: list[Range]) -> Iterator[tuple[Range, Found]]:
         ray = need("ray", "--on ray")
+        # the first failed task is told by us; Ray would print the others' tracebacks beside it
+        os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
         try:
             # RAY_ADDRESS or a running cluster of this machine; otherwise Ray starts one here.
             ray.init(address=address or os.environ.get("RAY_ADDRESS"), ignore_reinit_error=True, log_to_driver=False)
@@ -77,7 +80,15 @@ def _gather(ray: Any, task: Any, ranges: list[Range], slots: int) -> Iterator[tu
         try:
             found: Found = ray.get(ready)
         except ray.exceptions.RayError as error:
-            raise StudyError(
-                f"{one.path}, bytes {one.start} to {one.end}: the Ray task failed ({str(error)[-400:]}). Does the file lie there on every machine?"
-            ) from error
+            raise StudyError(_why(one, str(error))) from error
         yield one, found
+
+
+def _why(one: Range, said: str) -> str:
+    """What a failed Ray task means for the user."""
+    if missing := re.search(r"No module named '([\w.]+)'", said):
+        return f"the machines of the Ray cluster lack {missing[1]}: there, in Ray's Python, `pip install 'phalanx-training[study,ray]'`."
+    if "No such file" in said or "FileNotFoundError" in said:
+        return f"{one.path}: a machine of the Ray cluster does not have it. The dump must lie under this path on every machine."
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason given")
+    return f"{one.path}, bytes {one.start} to {one.end}: the Ray task failed ({last[:400]})."

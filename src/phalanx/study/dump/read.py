@@ -60,7 +60,7 @@ def read_dump(
 def _identity(path: Path, preset: Preset) -> str:
     """A dump and a query, as they are remembered: another dump of the same name has another size or time."""
     status = path.stat()
-    return f"dump:{path.name}:{status.st_size}:{int(status.st_mtime)}:{preset.name}"
+    return f"dump:{path.name}:{status.st_size}:{int(status.st_mtime)}:{preset.identity}"
 
 
 def _ranges(store: Store, preset: Preset, path: Path, engine: Engine) -> Iterator[tuple[str, dict[str, object], Found]]:

@@ -102,10 +102,8 @@ class Finder:
         if self._wanted and self._wanted.isdisjoint(tag.lower() for tag in tags):
             return None
         title, body = clean(attributes["Title"]), clean(text_of_html(attributes["Body"]))
-        if not self._preset.wants(title, body):
-            return None
         number, site = int(attributes["Id"]), self._preset.site
-        return Post(
+        post = Post(
             key=f"{site}:{number}",
             kind="question",
             place=site,
@@ -121,6 +119,7 @@ class Finder:
             replies=(),
             preset=self._preset.name,
         )
+        return post if self._preset.wants(post, settled=bool(attributes.get("AcceptedAnswerId"))) else None
 
 
 def _count_rows(piece: bytes | bytearray, end: int) -> int:

@@ -67,7 +67,9 @@ def _symptoms(figure: Any, study: Study) -> None:
     for place, (_, row) in enumerate(rows):
         axes.text(row.faults + 0.8, place, str(row.faults), va="center", fontsize=7)
     axes.set_xlabel("faults")
-    axes.margins(x=0.08, y=0.01)
+    axes.margins(y=0.01)
+    # bars hold the axis to their end: the longest one's number needs room
+    axes.set_xlim(0, 1.08 * max(row.faults for _, row in rows))
     axes.legend(frameon=False, loc="lower right")
 
 

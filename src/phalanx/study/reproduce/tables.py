@@ -211,17 +211,24 @@ def _folding() -> Table:
 
 
 def _ambiguous(study: Study) -> Table:
-    seen = Counter(fault.label for fault in study.faults)
+    where: dict[str, list[str]] = {}
+    for fault in study.faults:
+        where.setdefault(fault.label, []).append(str(fault.row))
+
+    def row(kind: str, label: str, chosen: str, other: str) -> tuple[Cell, ...]:
+        places = where.get(label, [])
+        return (kind, label, chosen, other, len(places), ", ".join(places))
+
     rows: list[tuple[Cell, ...]] = [
-        ("fix pattern", case.label, case.chosen, case.alternative, seen[case.label]) for case in AMBIGUOUS_FIXES
+        row("fix pattern", case.label, case.chosen, case.alternative) for case in AMBIGUOUS_FIXES
     ]
     listed = {case.label for case in AMBIGUOUS_FIXES}
-    for label, times in sorted(seen.items()):
+    for label in sorted(where):
         patterns = fold_fixes(label)
         if len(patterns) > 1 and label not in listed:
-            rows.append(("fix pattern, several named", label, patterns[0], ", ".join(patterns[1:]), times))
-    rows += [(case.where, case.spelling, case.chosen, case.alternative, None) for case in AMBIGUOUS_SPELLINGS]
-    columns = ("where", "spelling", "chosen", "also possible", "faults")
+            rows.append(row("fix pattern, several named", label, patterns[0], ", ".join(patterns[1:])))
+    rows += [(case.where, case.spelling, case.chosen, case.alternative, None, "") for case in AMBIGUOUS_SPELLINGS]
+    columns = ("where", "spelling", "chosen", "also possible", "faults", "rows of the sheet")
     return Table("ambiguous", "What could be read otherwise", columns, tuple(rows))
 
 

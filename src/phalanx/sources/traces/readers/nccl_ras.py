@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import CallState
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
 
@@ -40,6 +41,8 @@ _MANY = re.compile(r"^\s+(\d+) ranks have (?:launched up to operation (\d+)|not 
 _ONE = re.compile(r"^\s+Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
 _CROWD = -1  # stands for the ranks that the text does not list: the largest crowd, which it names first
 _LISTED = re.compile(r"^\s+Rank (\d+) -- ")
+# A report is one moment of a job that may be running: while some ranks have launched an operation, others are about to.
+_LEVEL = 1
 
 
 @dataclass(slots=True)
@@ -70,6 +73,10 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
     world = max(known, key=lambda one: one.size)
     kept = [one for one in known if len(one.worlds) == one.size]
     notes = [(f"{name}: RAS counts launched operations at one moment; a small difference may pass", "a second report")]
+    notes += [
+        (f"{name}: {text}", "a second report, a minute later: in a job that stands still it says the same")
+        for text in _nearly_level(kept)
+    ]
     if len(kept) < len(known):
         text = f"{name}: {len(known) - len(kept)} communicators whose ranks it does not tell apart by process"
         notes.append((text, "the report as JSON (`ncclras -f json`)"))
@@ -95,15 +102,28 @@ def _rows(known: list[_Communicator]) -> tuple[list[Group], dict[int, list[dict[
             most = max(present.values(), default=0)
             if most == 0:
                 continue
-            behind = any(count < most for count in present.values()) or bool(one.absent)
+            behind = any(count < most - _LEVEL for count in present.values()) or bool(one.absent)
             groups.append(Group(f"{one.name} {op}", "", members))
             for rank, count in present.items():
                 # Those in front wait; those behind have done what they launched, as far as is known.
-                state = CallState.STARTED if behind and count == most else CallState.COMPLETED
-                if count:
-                    row = {"group": len(groups) - 1, "seq": count, "op": _OPS.get(op, op), "state": int(state)}
+                is_level = count >= most - _LEVEL
+                state = CallState.STARTED if behind and is_level else CallState.COMPLETED
+                if count or is_level:
+                    number = most if is_level else count
+                    row = {"group": len(groups) - 1, "seq": number, "op": _OPS.get(op, op), "state": int(state)}
                     rows[one.worlds[rank]].append(row)
     return groups, rows
+
+
+def _nearly_level(known: list[_Communicator]) -> Iterator[str]:
+    """Who is so little behind that it proves nothing."""
+    for one in known:
+        for op, counts in one.counts.items():
+            present = {one.worlds[rank]: counts.get(rank, 0) for rank in one.worlds if rank not in one.absent}
+            most = max(present.values(), default=0)
+            few = sorted(rank for rank, count in present.items() if most - _LEVEL <= count < most)
+            if few:
+                yield f"{name_ranks(few)} {'is' if len(few) == 1 else 'are'} one {op} behind in {one.name}, as in a job that runs"
 
 
 def _of_json(text: str) -> list[_Communicator]:

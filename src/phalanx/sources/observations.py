@@ -1,0 +1,56 @@
+"""What is looked for in the inputs, and what was found there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from phalanx.model import Event, Unchecked
+from phalanx.sources.scanner import LiteralsBy
+from phalanx.sources.survey import FileSurvey
+
+
+class Searchable(Protocol):
+    """A regular expression, compiled or not yet."""
+
+    @property
+    def pattern(self) -> str:
+        """Its text."""
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A line to look for. `key` is the asker's own; one of `literals` stands in every match."""
+
+    key: Hashable
+    expression: Searchable
+    literals: frozenset[str]
+    ignores_case: bool = False
+    is_common: bool = False  # its literals stand in healthy lines too: look for the whole expression
+    once: bool = False  # that it is there is all that matters, not how often or where
+    literals_by: LiteralsBy | None = None  # its literals, chosen by what is common in the logs at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line or an exception's message that a pattern matched."""
+
+    key: Hashable
+    event: Event
+    captures: Mapping[str, str]
+    after_progress: bool = False
+
+
+@dataclass(slots=True)
+class Observations:
+    """Everything that was read."""
+
+    events: list[Event] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list)
+    files: list[FileSurvey] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)

@@ -1,0 +1,222 @@
+"""Comparisons of facts that need no real host: versions, clocks, interfaces of different networks, proxies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from phalanx.check.launch_line import read_launch_line
+from phalanx.check.options import CheckOptions
+from phalanx.check.probes import (
+    advertised,
+    clocks,
+    duplicate_addresses,
+    firewall,
+    launch,
+    limits,
+    named_interfaces,
+    proxies,
+    versions,
+)
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness
+from tests.check.made import interface, witness
+
+OPTIONS = CheckOptions()
+
+
+def said(module: object, *witnesses: Witness) -> list[Reading]:
+    found = module.examine(witnesses, OPTIONS)  # type: ignore[attr-defined]
+    return [item for item in found if isinstance(item, Reading)]
+
+
+def test_the_host_with_another_version_is_named() -> None:
+    old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
+    (reading,) = said(versions, witness("h1"), witness("h2"), witness("h3", versions=old))
+    assert reading.accused == ("h3",)
+    assert reading.text == "check: torch differs between the hosts: 2.13.0 on h1 and h2, 2.12.1 on h3"
+    assert "Install torch 2.13.0 on h3" in reading.values["advice"]
+
+
+def test_of_two_versions_nobody_is_accused() -> None:
+    (reading,) = said(
+        versions, witness("h1"), witness("h2", versions={"python": "3.10.1", "packages": {"torch": "2.13.0"}})
+    )
+    assert reading.accused == ()
+
+
+def test_a_framework_that_one_host_lacks() -> None:
+    (reading,) = said(
+        versions, witness("h1"), witness("h2"), witness("h3", versions={"python": "3.11.9", "packages": {}})
+    )
+    assert reading.accused == ("h3",)
+    assert "torch is not installed" in reading.text
+
+
+@pytest.mark.parametrize(
+    ("ahead", "accused"), [((0.0, 0.2, -0.3), None), ((0.0, 42.0, 0.1), "h2"), ((0.0, 0.1, -30.0), "h3")]
+)
+def test_clocks(ahead: tuple[float, ...], accused: str | None) -> None:
+    hosts = [replace(witness(f"h{number}"), clock_ahead=one) for number, one in enumerate(ahead, 1)]
+    found = said(clocks, *hosts)
+    assert [reading.accused for reading in found] == ([(accused,)] if accused else [])
+
+
+def test_a_slow_way_is_no_wrong_clock() -> None:
+    hosts = [
+        replace(witness(f"h{number}"), clock_ahead=one, clock_error=error)
+        for number, one, error in ((1, 0.0, 0.0), (2, 9.0, 9.0))
+    ]
+    assert said(clocks, *hosts) == []
+
+
+def test_interfaces_in_different_networks_though_they_share_one() -> None:
+    both = {"eth0": interface("10.0.0.{}/24"), "eth1": interface("192.168.7.{}/24")}
+
+    def host(number: int, chosen: str) -> Witness:
+        own = {name: interface(facts["addresses"][0].format(number)) for name, facts in both.items()}
+        return witness(f"h{number}", {"GLOO_SOCKET_IFNAME": chosen}, own)
+
+    (reading,) = said(named_interfaces, host(1, "eth0"), host(2, "eth0"), host(3, "eth1"))
+    assert reading.accused == ("h3",)
+    assert reading.values["good"] == "eth0"
+    assert said(named_interfaces, host(1, "eth0"), host(2, "eth0")) == []
+
+
+def test_interfaces_of_other_names_in_one_network_are_right() -> None:
+    first = witness("h1", {"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": interface("10.0.0.1/24")})
+    second = witness("h2", {"GLOO_SOCKET_IFNAME": "ens3"}, {"ens3": interface("10.0.0.2/24")})
+    assert said(named_interfaces, first, second) == []
+
+
+def test_an_interface_that_is_down() -> None:
+    down = {"eth0": interface("10.0.0.1/24"), "eth1": interface(up=False)}
+    (reading,) = said(named_interfaces, witness("h1", {"NCCL_SOCKET_IFNAME": "eth1"}, down))
+    assert reading.text == "check: NCCL_SOCKET_IFNAME=eth1, but eth1 on h1 is down"
+
+
+def test_families_that_do_not_mix() -> None:
+    six = {"own": "h2", "asked": {"h2": {"addresses": ["fd00::2"], "bindable": ["fd00::2"]}}}
+    found = said(advertised, witness("h1"), witness("h2", names=six))
+    assert [reading.text for reading in found] == [
+        "check: Gloo would use IPv6 on h2 (fd00::2) but IPv4 on h1 (10.0.0.1)"
+    ]
+
+
+def test_the_same_hardware_address_in_one_network() -> None:
+    mac = "02:00:00:00:00:02"
+    hosts = [witness(f"h{n}", {}, {"eth0": interface(f"10.0.0.{n}/24", mac=mac)}) for n in (1, 2)]
+    assert [reading.accused for reading in said(duplicate_addresses, *hosts)] == [("h1", "h2")]
+    apart = [witness(f"h{n}", {}, {"eth0": interface(f"10.0.{n}.1/24", mac=mac)}) for n in (1, 2)]
+    assert said(duplicate_addresses, *apart) == []
+
+
+def test_many_ranks_need_many_files() -> None:
+    few = witness("h1", {"RANK": "0", "WORLD_SIZE": "4096"})
+    (reading,) = said(limits, few)
+    assert "a job of 4096 ranks can need 16640" in reading.text
+    assert said(limits, witness("h1", {"RANK": "0", "WORLD_SIZE": "8"})) == []
+
+
+def test_a_rank_exported_beside_the_launchers() -> None:
+    ranks = [witness(f"h{n}", {"RANK": "0", "OMPI_COMM_WORLD_RANK": str(n)}) for n in (0, 1)]
+    assert [reading.accused for reading in said(launch, *ranks)] == [("h1",)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "names_it"),
+    [
+        ("tcp dport 29500 drop", True),
+        ("tcp dport { 22, 29500 } reject with tcp reset", True),
+        ("tcp dport 29000-30000 drop", True),
+        ("-p tcp -m multiport --dports 80,29500 -j DROP", True),
+        ("-p tcp --dport 29000:30000 -j REJECT", True),
+        ("tcp dport 22 drop", False),
+        ("tcp dport != 29500 drop", False),
+        ("ct state invalid drop", False),
+        ("meta length > 1400 drop", False),
+        ("ip saddr 192.0.2.1 tcp dport 29500 drop", False),
+        ("-s 192.0.2.1/32 -p tcp --dport 29500 -j DROP", False),
+    ],
+)
+def test_rules_of_firewalls_that_name_a_port(rule: str, names_it: bool) -> None:
+    assert firewall.names_port(rule, 29500) is names_it
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "excepted"),
+    [
+        ("node0", "", False),
+        ("node0", "localhost,node0", True),
+        ("node0.cluster", ".cluster", True),
+        ("10.0.0.1", "10.0.0.0/8", True),
+        ("node0", "*", True),
+    ],
+)
+def test_proxies(host: str, exceptions: str, excepted: bool) -> None:
+    assert proxies.is_excepted(host, exceptions) is excepted
+
+
+def test_what_a_launch_line_tells() -> None:
+    line = read_launch_line(
+        [
+            "torchrun",
+            "--nnodes=2",
+            "--nproc_per_node",
+            "8",
+            "--node-rank",
+            "1",
+            "--master_addr",
+            "n0",
+            "--master-port",
+            "1234",
+            "train.py",
+            "--lr",
+            "1",
+        ]
+    )
+    assert line.variables["PET_NNODES"] == "2"
+    assert line.variables["PET_NODE_RANK"] == "1"
+    assert (line.variables["MASTER_ADDR"], line.variables["MASTER_PORT"]) == ("n0", "1234")
+    assert line.scripts == ("train.py",)
+    line = read_launch_line(
+        [
+            "python",
+            "-m",
+            "torch.distributed.run",
+            "--rdzv-id",
+            "7",
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "n0",
+            "-m",
+            "pkg.train",
+        ]
+    )
+    assert (line.variables["MASTER_ADDR"], line.variables["MASTER_PORT"], line.variables["PET_RDZV_ID"]) == (
+        "n0",
+        "29400",
+        "7",
+    )
+    assert line.scripts == ()
+    assert read_launch_line(["mpirun", "-n", "4", "python", "a.py"]).libraries == {"mpi"}
+    assert read_launch_line([]).variables == {}
+
+
+def test_an_own_name_that_nobody_asks_for_may_be_missing() -> None:
+    lost = {"own": "h2", "asked": {"h2": {"addresses": [], "bindable": [], "error": "unknown"}}}
+    for variables in ({"GLOO_SOCKET_IFNAME": "eth0"}, {"TF_CONFIG": "{}"}):
+        assert said(advertised, witness("h1"), witness("h2", variables, names=lost)) == []
+    (reading,) = said(advertised, witness("h1"), witness("h2", names=lost))
+    assert reading.accused == ("h2",)
+    assert said(advertised, witness("h2", names=lost)) == []  # on one machine it does not matter
+
+
+def test_versions_seen_by_another_interpreter_than_the_jobs_are_only_possible() -> None:
+    old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
+    options = CheckOptions(same_interpreter=False)
+    found = list(versions.examine([witness("h1"), witness("h2"), witness("h3", versions=old)], options))
+    assert isinstance(found[0], Reading)
+    assert found[0].values["confidence"] == "possible"

@@ -1,0 +1,121 @@
+"""The command line of `phalanx check`: forms, exit codes, bad input, the script of fixes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from phalanx.cli import app
+
+RUNNER = CliRunner()
+
+
+def check(*arguments: str, **variables: str) -> Result:
+    return RUNNER.invoke(app, ["check", *arguments], env=variables)
+
+
+def test_a_healthy_machine_gives_no_finding() -> None:
+    result = check()
+    assert result.exit_code == 0, result.output
+    assert "Nothing wrong found on this machine" in result.output
+
+
+def test_json_is_the_contract() -> None:
+    result = check("--format", "json", "--env", "NCCL_IB_DISABLE=true")
+    report = json.loads(result.output)
+    assert result.exit_code == 1
+    assert report["schema"] == "phalanx.report/1"
+    assert report["verdict"] == report["findings"][0]
+    assert report["verdict"]["cause"] == "value-misparsed"
+    assert report["verdict"]["symptom"] == "comm.unexpected-protocol"
+    assert report["verdict"]["fixes"][0]["shell"] == "export NCCL_IB_DISABLE=1"
+    assert report["verdict"]["culprit_hosts"] == [report["world"]["hosts"][0]["name"]]
+
+
+@pytest.mark.parametrize("form", ["sarif", "html"])
+def test_other_forms(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    result = check("--format", form, "--output", str(file), "--env", "GLOO_SOCKET_IFNAME=^docker0")
+    assert result.exit_code == 1
+    text = file.read_text()
+    assert "COM244" in text
+    if form == "sarif":
+        run = json.loads(text)["runs"][0]
+        jsonschema.validate(run["results"][0]["ruleId"], {"const": "COM244"})
+        assert run["tool"]["driver"]["rules"][0]["id"] == "COM244"
+
+
+def test_text_says_what_to_change_and_all_of_it_on_request() -> None:
+    short = check("--env", "GLOO_SOCKET_IFNAME=eth77").output
+    assert "there is no such interface on" in short
+    assert "fix " in short
+    assert "phalanx rules explain COM223" in short
+    assert "why" in check("--all", "--env", "GLOO_SOCKET_IFNAME=eth77").output
+
+
+def test_the_script_of_fixes_sets_variables_and_is_safe_to_source(tmp_path: Path) -> None:
+    harm = tmp_path / "harm"
+    given = f"NCCL_SOCKET_IFNAM=x; touch {harm} #$(touch {harm})"
+    result = check("--fix-script", "--env", given, "--env", "NCCL_P2P_DISABLE=on")
+    script = tmp_path / "fixes.sh"
+    script.write_text(result.output)
+    done = subprocess.run(
+        ["sh", "-c", f". {script}; echo $NCCL_P2P_DISABLE; echo $NCCL_SOCKET_IFNAME"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["1", given.partition("=")[2]]
+    assert not harm.exists()
+
+
+def test_the_launch_command_is_read_not_run(tmp_path: Path) -> None:
+    words = ["torchrun", "--nnodes=2", "--node_rank", "0", "--rdzv-endpoint", "no-such-host.invalid:29400", "none.py"]
+    result = check("--format", "json", "--", *words)
+    causes = [finding["cause"] for finding in json.loads(result.output)["findings"]]
+    assert "master-addr-unresolvable" in causes
+    assert "code-missing" in causes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--env", "NONSENSE"], "NAME=VALUE"),
+        (["--hosts", ","], "give names"),
+        (["--hosts", "a,a"], "twice"),
+        (["--hosts", "a,b,c", "--each", "x", "--each", "y"], "give it once"),
+        (["--read", "/no/such/file"], "No such file"),
+        (["--read", "/dev/null"], "no facts"),
+        (["--meet", "/tmp"], "--meet"),
+        (["--output", "/no/such/folder/x", "--format", "json"], "cannot write"),
+    ],
+)
+def test_bad_input_is_told_clearly(arguments: list[str], word: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code == 2
+    assert word in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_command_that_brings_no_agent(tmp_path: Path) -> None:
+    result = check("--each", "false", "--each", "no-such-program-here", "--hosts", "h0,h1", "--format", "json")
+    report = json.loads(result.output)
+    assert result.exit_code == 1
+    assert {finding["cause"] for finding in report["findings"]} == {"agent-not-started"}
+    assert [finding["culprit_hosts"] for finding in report["findings"]] == [["h0"], ["h1"]]
+
+
+def test_run_checks_first_when_asked(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text("open('started', 'w').close()\n")
+    arguments = ["run", "-n", "1", "--check", "--framework", "none", "--bundle", str(tmp_path / "bundle"), str(script)]
+    result = RUNNER.invoke(app, [*arguments[:3], "--env", "NCCL_IB_DISABLE=true", *arguments[3:]])
+    assert result.exit_code == 2
+    assert "not started" in result.output
+    assert "NCCL_IB_DISABLE" in result.output
