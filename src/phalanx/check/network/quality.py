@@ -158,7 +158,7 @@ def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Read
     found = []
     lossy = [pair for pair, one in figures.items() if one.lost >= _LOST_LEAST and one.lost >= _LOST_SHARE * one.sent]
     if lossy:
-        share = max(figures[pair].lost / max(1, figures[pair].sent) for pair in lossy)
+        share = max(figures[pair].lost / max(figures[pair].lost, figures[pair].sent) for pair in lossy)
         text = "check: packets between {hosts} are lost: up to {share} of small messages at a low rate had to be sent again"
         found.append(_spoken(text, labels, lossy, figures, {"share": f"{share:.1%}"}))
     far = [pair for pair in _far(figures) if pair not in lossy]
