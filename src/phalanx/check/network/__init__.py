@@ -68,11 +68,14 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     found += judge_translated(table)
     found += judge_interfaces(table)
     found += judge_routes(table)
-    found += judge_port_ranges(seen, table)
-    found += judge_columns(table)
+    columns = judge_columns(table)
+    found += columns
+    closed = frozenset(label for reading in columns for label in reading.accused)
+    found += [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
     found += judge_parts(table)
     found += judge_pairs(table)
-    found += judge_store(seen, table, concerned)
+    accused = frozenset(label for reading in found for label in reading.accused)
+    found += judge_store(seen, table, concerned, accused)
     found += judge_sizes(seen, concerned)
     found += judge_speed(seen, concerned)
     found += judge_idle(seen, concerned)

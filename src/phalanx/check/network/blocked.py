@@ -61,15 +61,15 @@ def make_table(survey: Survey, skip: frozenset[int] = frozenset()) -> Table:
         if one.answered:
             continue
         table.left[pair] = one
-        arrived = one.outcome == "silent" and _arrived(survey, one)
+        arrived = one.outcome == "silent" and has_arrived(survey, one, one.target)
         table.lost[(pair[1], pair[0]) if arrived else pair] = one
     return table
 
 
-def _arrived(survey: Survey, one: Called) -> bool:
+def has_arrived(survey: Survey, one: Called, target: int) -> bool:
     """Whether the request came in over there, so that it is the answer that got lost."""
     own = set(survey.nodes[one.source].addresses)
-    return any(seen["from"] in own and seen["port"] == one.port for seen in survey.half_open.get(one.target, ()))
+    return any(seen["from"] in own and seen["port"] == one.port for seen in survey.half_open.get(target, ()))
 
 
 def judge_translated(table: Table) -> list[Reading]:
@@ -198,7 +198,8 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     label = table.labels[number]
     outcome = usual_outcome(calls)
     open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered})
-    shut = [*calls, *(one for one in _other_ports(table.survey, number) if not one.answered)]
+    to_it = [one for one in calls if one.target == number]  # of the others only the answers were lost
+    shut = [*(to_it or calls), *(one for one in _other_ports(table.survey, number) if not one.answered)]
     said = icmp_words(shut)
     luck = _luck(table, number, others)
     node = table.survey.nodes[number]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from phalanx.check.network.blocked import Table
+from phalanx.check.network.blocked import Table, has_arrived
 from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
 from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
+
+_SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset")
 
 
 def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int]]:
@@ -25,7 +27,9 @@ def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int,
     return found
 
 
-def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()) -> list[Reading]:
+def judge_store(
+    survey: Survey, table: Table, skip: frozenset[int] = frozenset(), accused: frozenset[str] = frozenset()
+) -> list[Reading]:
     """The store's port alone: what is wrong with the whole host is said by the table of pairs."""
     home = next((node for node in survey.nodes if node.stores), None)
     by_source: dict[int, list[Called]] = {}
@@ -41,9 +45,11 @@ def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()
         pair = table.calls.get((source, home.number))
         if source == home.number or not mine or any(one.answered for one in mine) or pair is None or not pair.answered:
             continue
-        if mine[0].outcome in ("silent", "refused", "rejected", "no-neighbour", "reset") and _listens(
-            survey, home.number, mine[0].ip
-        ):
+        if mine[0].outcome not in _SHUT or not _listens(survey, home.number, mine[0].ip):
+            continue
+        if has_arrived(survey, mine[0], home.number):
+            found += _answers_lost(survey, mine[0], accused)
+        else:
             shut.append(mine[0])
     if shut:
         labels = [node.label for node in survey.nodes]
@@ -56,6 +62,16 @@ def judge_store(survey: Survey, table: Table, skip: frozenset[int] = frozenset()
             values["confidence"] = "confirmed"  # packets that vanish, and a rule that can be read
         found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values))
     return found
+
+
+def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list[Reading]:
+    """The request came in at the store, the answer did not get back; nothing new if the caller is known to be closed."""
+    home = next(node for node in survey.nodes if node.stores)
+    caller = survey.nodes[call.source].label
+    if caller in accused:
+        return []
+    text = f"check: what {home.label} sends to {caller} is dropped: calls from {caller} to {places([call])} arrive, the answers do not"
+    return [Reading(text, (caller,), (home.label,), {"one": home.label, "other": caller, "how": "dropped"})]
 
 
 def _listens(survey: Survey, number: int, ip: str) -> bool:

@@ -122,7 +122,9 @@ def call_all(talk: Talk, survey: Survey, plan: Mapping[int, Mapping[str, Any]], 
                 survey.calls += [fine_call(places, number, row) for row in one["fine"]]
             else:
                 survey.calls.append(called_of(one))
-    silent = {one.target for one in survey.calls if one.outcome == "silent" and one.target >= 0}
+    unheard = [one for one in survey.calls if one.outcome == "silent"]
+    silent = {one.target for one in unheard if one.target >= 0}
+    silent |= {node.number for node in survey.nodes if node.stores and any(one.kind == "store" for one in unheard)}
     for number, told in talk.ask("half-open", {number: {} for number in silent}, 2.0).items():
         survey.half_open[number] = list(told[0].get("half_open", ()))
 
