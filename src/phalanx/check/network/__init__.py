@@ -71,7 +71,10 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     columns = judge_columns(table)
     found += columns
     closed = frozenset(label for reading in columns for label in reading.accused)
-    found += [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
+    ranges = [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
+    found += ranges
+    partly = {node.number for node in seen.nodes for reading in ranges if node.label in reading.accused}
+    table.explain([pair for pair in table.lost if pair[1] in partly])
     found += judge_parts(table)
     found += judge_pairs(table)
     accused = frozenset(label for reading in found for label in reading.accused)
@@ -85,4 +88,15 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
 def not_called(seen: Survey) -> list[Unchecked]:
     """Calls that a host could not make at all."""
     unable = sorted({seen.nodes[one.source].label for one in seen.calls if one.outcome == "local"})
-    return [Unchecked(f"calls from {label}", "more open files there (ulimit -n)") for label in unable]
+    found = [Unchecked(f"calls from {label}", "more open files there (ulimit -n)") for label in unable]
+    busy = seen.busy()
+    if busy and seen.speeds:
+        first = min(busy)
+        more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""
+        found.append(
+            Unchecked(
+                "the bandwidth of busy hosts, beside that of the others",
+                f"less load on {seen.nodes[first].label}{more} ({busy[first]})",
+            )
+        )
+    return found

@@ -21,6 +21,7 @@ _NARROW_RATE, _NARROW_TIMES, _NARROW_BELOW = (
     8,
     60e6,
 )  # bytes a second: 100 Mbit/s; and by how much slower than most
+_NARROW_BUSY = 4e6
 _MOST_AGAIN, _MOST_OF_EACH = 64, 2
 _HEADERS = {4: 40, 6: 60}
 
@@ -170,7 +171,7 @@ def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Read
         found.append(
             _spoken("check: messages between {hosts} take {rtt} there and back{usual}", labels, far, figures, values)
         )
-    narrow = [pair for pair in _narrow(figures) if pair not in lossy and pair not in far]
+    narrow = [pair for pair in _narrow(figures, survey.busy()) if pair not in lossy and pair not in far]
     if narrow:
         rest = [one.rate for pair, one in figures.items() if pair not in narrow]
         values = {
@@ -197,13 +198,16 @@ def _far(figures: Mapping[Pair, Speed]) -> list[Pair]:
     return [pair for pair, one in figures.items() if one.rtt_us > bound]
 
 
-def _narrow(figures: Mapping[Pair, Speed]) -> list[Pair]:
+def _narrow(figures: Mapping[Pair, Speed], busy: Mapping[int, str]) -> list[Pair]:
+    """Little in itself, or little beside the others; a busy host is only held to less, and not compared."""
     best = max(one.rate for one in figures.values())
-    return [
-        pair
-        for pair, one in figures.items()
-        if 0 < one.rate < _NARROW_RATE or (one.rate < best / _NARROW_TIMES and 0 < one.rate < _NARROW_BELOW)
-    ]
+    found = []
+    for pair, one in figures.items():
+        strained = any(number in busy for number in pair)
+        bound = _NARROW_BUSY if strained else max(_NARROW_RATE, min(best / _NARROW_TIMES, _NARROW_BELOW))
+        if 0 < one.rate < bound:
+            found.append(pair)
+    return found
 
 
 def _spoken(

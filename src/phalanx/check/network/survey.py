@@ -16,6 +16,7 @@ LARGE = 24 << 10  # more than a jumbo frame each way, in every call
 IDLE_S = 1.3
 _SIZES = (8948, 4000, 1460, 1440, 1410, 1400, 1380, 1360, 1340, 1300, 1240, 1180, 1000, 500)
 _MOST_SIZED = 6
+_WAITING_PERCENT = 30.0  # of the last ten seconds in which something waited for a processor
 _MOST_AGAIN = 3  # rounds
 _DRIPS = 250  # one in a hundred lost shows with 19 of 20
 
@@ -46,6 +47,16 @@ class Survey:
     def of(self, kind: str) -> list[Called]:
         """The calls of another kind."""
         return [one for one in self.calls if one.kind == kind]
+
+    def busy(self) -> dict[int, str]:
+        """Hosts with more to do than processors, which look slow, and how much."""
+        found = {}
+        for number, told in self.listening.items():
+            load = told.get("load", {})
+            average, cores = float(load.get("average") or 0.0), int(load.get("cores") or 1)
+            if average > cores or float(load.get("waiting") or 0.0) > _WAITING_PERCENT:
+                found[number] = f"load {average:.0f} on {cores} cores"
+        return found
 
     def open_port(self, number: int, family: int, kind: str = "any") -> int | None:
         """A port on which a node listens for a family."""

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="master-addr-nobody", hosts=("h0", "h1", "h2"))
+EXPECTED = Expected(cause="master-addr-nobody", also=("master-addr-unroutable",), hosts=("h0", "h1", "h2"))
 
 
 def apply(bed: Bed, address: str = "198.51.100.7") -> None:
