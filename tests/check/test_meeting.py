@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import phalanx
 from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
 from phalanx.check.options import CheckOptions
@@ -165,7 +166,7 @@ def test_across_hosts_at_the_masters_address(tmp_path: Path) -> None:
     with bed(tmp_path, 2) as hosts:
         processes = []
         for number, host in enumerate(hosts):
-            variables = {**ranks(2, MASTER_ADDR="h0")[number], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+            variables = {**ranks(2, MASTER_ADDR="h0")[number], "PYTHONPATH": str(Path(phalanx.__file__).parents[1])}
             command = ["env", *(f"{name}={value}" for name, value in variables.items()), *_CHECK]
             command += ["--no-network", "--format", "json", "--wait", "90"]
             processes.append(
