@@ -1,0 +1,102 @@
+"""The network between the parties: who reaches whom, with what sizes, how fast, and what stands in the way."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+
+from phalanx.check.network import survey as phases
+from phalanx.check.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
+from phalanx.check.network.blocked import judge_columns, judge_interfaces, judge_routes, judge_translated, make_table
+from phalanx.check.network.nodes import find_nodes
+from phalanx.check.network.quality import judge_idle, judge_sizes, judge_speed, suspects
+from phalanx.check.network.store import judge_store, store_targets
+from phalanx.check.network.survey import Survey
+from phalanx.check.network.talks import Talk
+from phalanx.check.options import NetworkOptions
+from phalanx.check.parties import Party
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness
+from phalanx.model import Unchecked
+
+__all__ = ["judge", "probe_network", "take_survey"]
+
+
+def probe_network(
+    parties: Sequence[Party], witnesses: Mapping[str, Witness], options: NetworkOptions
+) -> tuple[list[Reading], list[Unchecked]]:
+    """Probe and judge. Only sockets that the check itself opens are used."""
+    nodes = find_nodes(witnesses)
+    if len(nodes) < 2:
+        return [], [] if len({one.network for one in witnesses.values()}) < 2 else [
+            Unchecked("the network between the parties", "hosts with addresses that others can call")
+        ]
+    by_label = {party.label: party for party in parties}
+    talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
+    seen = Survey(nodes, options.store[1] if options.store else None)
+    try:
+        take_survey(talk, seen, witnesses, options)
+    finally:
+        phases.close(talk, seen)
+    unchecked = [
+        Unchecked(f"the network of {nodes[number].label}", f"an agent that answers ({why})")
+        for number, why in sorted(talk.silent.items())
+    ]
+    return judge(seen, witnesses), unchecked + not_called(seen)
+
+
+def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], options: NetworkOptions) -> None:
+    """All phases, each only as far as it makes sense."""
+    options.say(f"calling between {len(seen.nodes)} hosts")
+    phases.listen(talk, seen)
+    since = time.monotonic()  # what answers has done so at once, and is idle from then on
+    phases.call_all(talk, seen, phases.plan_calls(seen, store_targets(seen, witnesses)), options.timeout)
+    if options.large:
+        if any(one.answered and one.large != "ok" for one in seen.mesh().values()):
+            options.say("finding the size that passes")
+            phases.find_sizes(talk, seen, options.timeout)
+        options.say("measuring latency, loss and bandwidth")
+        phases.measure(talk, seen, suspects)
+    phases.wake_idle(talk, seen, since)
+
+
+def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
+    """What the survey tells, the most telling first; what one reading explains is not told again by another."""
+    found, concerned = judge_peers(seen, dict(witnesses))
+    table = make_table(seen, concerned)
+    found += judge_translated(table)
+    found += judge_interfaces(table)
+    found += judge_routes(table)
+    columns = judge_columns(table)
+    found += columns
+    closed = frozenset(label for reading in columns for label in reading.accused)
+    ranges = [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
+    found += ranges
+    partly = {node.number for node in seen.nodes for reading in ranges if node.label in reading.accused}
+    table.explain([pair for pair in table.lost if pair[1] in partly])
+    found += judge_parts(table)
+    found += judge_pairs(table)
+    accused = frozenset(label for reading in found for label in reading.accused)
+    found += judge_store(seen, table, concerned, accused)
+    found += judge_sizes(seen, concerned)
+    found += judge_speed(seen, concerned)
+    found += judge_idle(seen, concerned)
+    return found
+
+
+def not_called(seen: Survey) -> list[Unchecked]:
+    """Calls that a host could not make at all."""
+    unable = sorted({seen.nodes[one.source].label for one in seen.calls if one.outcome == "local"})
+    found = [Unchecked(f"calls from {label}", "more open files there (ulimit -n)") for label in unable]
+    busy = seen.busy()
+    if busy and seen.speeds:
+        first = min(busy)
+        more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""
+        found.append(
+            Unchecked(
+                "the bandwidth of busy hosts, beside that of the others",
+                f"less load on {seen.nodes[first].label}{more} ({busy[first]})",
+            )
+        )
+    return found

@@ -1,0 +1,138 @@
+"""Judges the calls to the store, at the very MASTER_ADDR and MASTER_PORT that each host has."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from phalanx.check.network.blocked import Table, has_arrived
+from phalanx.check.network.nodes import family_of
+from phalanx.check.network.survey import Survey
+from phalanx.check.network.talks import Called
+from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
+from phalanx.check.reading import Reading
+from phalanx.check.witness import Witness
+
+_SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset")
+
+
+def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int]]:
+    """What each host would call, by its own variables."""
+    found = {}
+    for node in survey.nodes:
+        witness = witnesses[node.label]
+        address, port = witness.variable("MASTER_ADDR"), witness.variable("MASTER_PORT") or "29500"
+        if address and port.isdigit() and 0 < int(port) < 65536:
+            found[node.number] = (address, int(port))
+    return found
+
+
+def judge_store(
+    survey: Survey, table: Table, skip: frozenset[int] = frozenset(), accused: frozenset[str] = frozenset()
+) -> list[Reading]:
+    """The store's port alone: what is wrong with the whole host is said by the table of pairs."""
+    home = next((node for node in survey.nodes if node.stores), None)
+    by_source: dict[int, list[Called]] = {}
+    for one in survey.of("store"):
+        if one.source not in skip:
+            by_source.setdefault(one.source, []).append(one)
+    found = [*_foreign(survey, by_source), *_first_address(survey, by_source)]
+    if home is None:
+        return found
+    shut = []
+    for source, calls in sorted(by_source.items()):
+        mine = [one for one in calls if one.ip in home.addresses and one.port == survey.port]
+        pair = table.calls.get((source, home.number))
+        if source == home.number or not mine or any(one.answered for one in mine) or pair is None or not pair.answered:
+            continue
+        if mine[0].outcome not in _SHUT or not _listens(survey, home.number, mine[0].ip):
+            continue
+        if has_arrived(survey, mine[0], home.number):
+            found += _answers_lost(survey, mine[0], accused)
+        else:
+            shut.append(mine[0])
+    if shut:
+        labels = [node.label for node in survey.nodes]
+        how = done_to(usual_outcome(shut))
+        others = sorted(one.source for one in shut)
+        said = icmp_words(shut)
+        text = f"check: the store's port {survey.port} of {home.label} is {how} for {named(labels, others)} ({places(shut)}{f'; {said}' if said else ''}), while other ports of it are answered"
+        values = {"port": str(survey.port), "host": home.label, "how": how, "subnet": home.subnet}
+        if home.filters("input"):
+            values["confidence"] = "confirmed"  # packets that vanish, and a rule that can be read
+        found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values))
+    return found
+
+
+def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list[Reading]:
+    """The request came in at the store, the answer did not get back; nothing new if the caller is known to be closed."""
+    home = next(node for node in survey.nodes if node.stores)
+    caller = survey.nodes[call.source].label
+    if caller in accused:
+        return []
+    text = f"check: what {home.label} sends to {caller} is dropped: calls from {caller} to {places([call])} arrive, the answers do not"
+    return [Reading(text, (caller,), (home.label,), {"one": home.label, "other": caller, "how": "dropped"})]
+
+
+def _listens(survey: Survey, number: int, ip: str) -> bool:
+    """Whether the check itself has the store's port there, so that nobody else can."""
+    return survey.open_port(number, family_of(ip), "given") is not None
+
+
+def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:
+    """Somebody else's service where the store should be."""
+    strange = [one for calls in by_source.values() for one in calls if one.outcome in ("foreign", "mute", "closed")]
+    strange = [one for one in strange if not _is_loopback(one.ip)]
+    owned = {address: node for node in survey.nodes for address in node.addresses}
+    # A port of a party that is in use and says nothing is told by the facts, with its owner.
+    strange = [
+        one
+        for one in strange
+        if one.outcome == "foreign" or one.ip not in owned or _listens(survey, owned[one.ip].number, one.ip)
+    ]
+    if not strange:
+        return []
+    first = max(strange, key=lambda one: bool(one.banner))
+    home = owned.get(first.ip)
+    labels = [node.label for node in survey.nodes]
+    says = (
+        f"it says {first.banner.strip()!r}" if first.banner.strip() else f"the connection is {done_to(first.outcome)}"
+    )
+    whose = home.label if home is not None else "no host of the job"
+    text = f"check: another service answers where the store should be, at {places([first])} ({whose}): {says}"
+    harmed = sorted({one.source for one in strange})
+    values = {"host": whose, "port": str(first.port), "address": first.ip}
+    accused = (home.label,) if home is not None else ()
+    return [Reading(text, accused, tuple(labels[number] for number in harmed), values)]
+
+
+def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:
+    """A name with several addresses, of which those that are tried first are dead."""
+    concerned: list[tuple[Called, Called]] = []
+    for calls in by_source.values():
+        ordered = sorted(calls, key=lambda one: one.order)
+        good = next((one for one in ordered if one.answered), None)
+        dead = [one for one in ordered if good is not None and one.order < good.order and not one.answered]
+        # An address that no host has is told by the facts.
+        dead = [one for one in dead if any(one.ip in node.addresses for node in survey.nodes)]
+        if good is not None and dead:
+            concerned.append((dead[0], good))
+    if not concerned:
+        return []
+    dead_one, good_one = concerned[0]
+    labels = [node.label for node in survey.nodes]
+    harmed = tuple(labels[one.source] for one, _ in concerned)
+    text = (
+        f"check: MASTER_ADDR has the address {dead_one.ip} before {good_one.ip}; calls to the first are "
+        f"{done_to(dead_one.outcome)} for {named(labels, (one.source for one, _ in concerned))}, the second is answered"
+    )
+    home = next((node.label for node in survey.nodes if node.stores), "")
+    values = {"dead": dead_one.ip, "good": good_one.ip}
+    return [Reading(text, (home,) if home else (), harmed, values)]
+
+
+def _is_loopback(ip: str) -> bool:
+    try:
+        return ipaddress.ip_address(ip).is_loopback
+    except ValueError:
+        return True

@@ -1,0 +1,174 @@
+"""The shape of what fails tells where it is blocked: by table, without a network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phalanx.check.findings import explain
+from phalanx.check.network import judge
+from phalanx.check.network.survey import Survey
+from phalanx.check.reading import Reading
+from tests.check.network.surveys import from_host, node, survey, to_host
+
+Failing = dict[tuple[int, int], str]
+
+
+def only(seen: Survey) -> tuple[str, Reading]:
+    (reading,) = judge(seen, {})
+    explained = explain(reading)
+    assert explained is not None, f"no rule explains: {reading.text}"
+    return explained[0].cause, reading
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 9])
+def test_a_whole_network_gives_no_reading(count: int) -> None:
+    assert judge(survey(count), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [("silent", "firewall-drops"), ("rejected", "firewall-rejects"), ("refused", "firewall-resets")],
+)
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_a_column_is_a_firewall_on_what_comes_in(count: int, outcome: str, cause: str) -> None:
+    found, reading = only(survey(count, to_host(count, 1, outcome)))
+    assert (found, reading.accused) == (cause, ("h1",))
+
+
+def test_a_column_with_the_store_port_open_is_about_high_ports() -> None:
+    found, reading = only(survey(3, to_host(3, 1, "silent"), given={1: "ok"}))
+    assert (found, reading.accused) == ("firewall-ephemeral-ports", ("h1",))
+
+
+def test_a_row_is_a_firewall_on_what_goes_out() -> None:
+    found, reading = only(survey(4, from_host(4, 2, "silent")))
+    assert (found, reading.accused) == ("one-way-block", ("h2",))
+    assert reading.text.startswith("check: what goes out of h2")
+
+
+def test_a_row_whose_requests_arrive_is_a_firewall_on_what_comes_in() -> None:
+    """A filter that keeps no state drops the answers too: all calls fail both ways, but those of the host arrive."""
+    failing = {**to_host(3, 1, "silent"), **from_host(3, 1, "silent")}
+    found, reading = only(survey(3, failing, arrived=((1, 0), (1, 2))))
+    assert (found, reading.accused) == ("firewall-drops", ("h1",))
+
+
+def test_a_host_that_nobody_reaches_and_that_reaches_nobody_is_cut_off() -> None:
+    failing = {**to_host(4, 1, "no-neighbour"), **from_host(4, 1, "no-neighbour")}
+    found, reading = only(survey(4, failing))
+    assert (found, reading.accused) == ("host-unreachable", ("h1",))
+
+
+def test_one_pair() -> None:
+    found, reading = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}))
+    assert (found, set(reading.accused)) == ("pair-blocked", {"h1", "h3"})
+
+
+def test_one_direction() -> None:
+    found, reading = only(survey(4, {(1, 3): "silent"}))
+    assert (found, set(reading.accused)) == ("one-way-block", {"h1", "h3"})
+    assert "calls from h1 to h3 are dropped" in reading.text
+
+
+def test_one_direction_of_packets() -> None:
+    """What h3 sends to h1 is lost: its calls do not arrive, and calls from h1 arrive but the answers do not."""
+    found, reading = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}, arrived=((1, 3),)))
+    assert found in ("one-way-block", "pair-blocked")
+    assert set(reading.accused) == {"h1", "h3"}
+
+
+def test_two_parts() -> None:
+    failing: Failing = {(one, other): "silent" for one in range(4) for other in range(4) if (one < 2) != (other < 2)}
+    found, reading = only(survey(4, failing))
+    assert (found, reading.accused) == ("network-partitioned", ())
+    assert "(h0 and h1; h2 and h3)" in reading.text
+
+
+def test_nobody_reaches_anybody() -> None:
+    failing: Failing = {(one, other): "silent" for one in range(3) for other in range(3) if one != other}
+    assert only(survey(3, failing))[0] == "all-hosts-blocked"
+
+
+def test_address_translation_explains_what_does_not_come_in() -> None:
+    seen = survey(3, to_host(3, 1, "silent"))
+    seen.calls = [
+        replace(one, local="192.168.5.2", saw="10.0.0.1") if one.source == 1 and one.kind == "mesh" else one
+        for one in seen.calls
+    ]
+    found, reading = only(seen)
+    assert (found, reading.accused) == ("behind-nat", ("h1",))
+
+
+def test_address_translation_that_harms_nobody_is_no_finding() -> None:
+    seen = survey(3)
+    seen.calls = [replace(one, saw="10.0.0.1") if one.source == 1 and one.kind == "mesh" else one for one in seen.calls]
+    assert judge(seen, {}) == []
+
+
+def test_no_route_is_said_of_the_host_that_lacks_it() -> None:
+    failing = {**from_host(3, 1, "no-route"), **to_host(3, 1, "silent")}
+    found, reading = only(survey(3, failing))
+    assert (found, reading.accused) == ("no-route", ("h1",))
+
+
+def test_a_missing_family_of_addresses() -> None:
+    seen = survey(3, from_host(3, 1, "no-route"))
+    nodes = [replace(node(number), addresses=("fd00::1",)) if number == 1 else node(number) for number in range(3)]
+    seen.nodes = nodes
+    found, reading = only(seen)
+    assert (found, reading.accused) == ("address-family-mixed", ("h1",))
+
+
+def test_readable_rules_tell_what_goes_out_from_what_comes_in() -> None:
+    seen = survey(2, {(1, 0): "silent"})
+    seen.nodes = [node(0), node(1, closing=(("output", "tcp dport 1024-65535 drop"),))]
+    found, reading = only(seen)
+    assert (found, reading.accused) == ("one-way-block", ("h1",))
+    assert reading.values["confidence"] == "confirmed"
+
+
+def test_somebody_else_answers() -> None:
+    seen = survey(3)
+    seen.calls = [
+        replace(one, peer="h2") if (one.source, one.target, one.kind) == (0, 1, "mesh") else one for one in seen.calls
+    ]
+    found, reading = only(seen)
+    assert (found, reading.accused) == ("wrong-peer", ("h1",))
+
+
+def test_large_messages_that_get_stuck_name_the_size_and_the_host() -> None:
+    stuck = {(0, 1): "up", (1, 0): "up", (1, 2): "up", (2, 1): "down"}
+    seen = survey(3, large=stuck)
+    seen.sizes = {pair: {1460: "up", 1400: "up", 1360: "ok", 1000: "ok"} for pair in stuck}
+    found, reading = only(seen)
+    assert (found, reading.accused) == ("mtu-black-hole", ("h1",))
+    assert "packets of up to 1400 bytes pass" in reading.text
+
+
+def test_a_large_message_that_was_slow_once_is_no_finding() -> None:
+    seen = survey(3, large={(0, 1): "up"})
+    seen.sizes = {(0, 1): {1460: "ok", 1400: "ok", 500: "ok"}}
+    assert judge(seen, {}) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    count=st.integers(2, 6),
+    data=st.data(),
+)
+def test_whatever_fails_is_said_and_only_of_those_concerned(count: int, data: st.DataObject) -> None:
+    pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
+    outcome = st.sampled_from(["silent", "refused", "rejected", "no-neighbour", "no-route", "reset", "mute"])
+    failing = data.draw(st.dictionaries(st.sampled_from(pairs), outcome))
+    readings = judge(survey(count, failing), {})
+    assert bool(readings) == bool(failing)
+    concerned = {f"h{number}" for pair in failing for number in pair}
+    for reading in readings:
+        assert {*reading.accused, *reading.harmed} <= concerned | (
+            {f"h{n}" for n in range(count)} if "parts" in reading.text else set()
+        )
+        assert explain(reading) is not None, reading.text

@@ -1,0 +1,38 @@
+"""Beds for tests: what they need, and a whole check of one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from functools import partial
+
+import pytest
+
+from phalanx.check.check import examine
+from phalanx.check.options import CheckOptions
+from phalanx.check.parties import by_command, start_all
+from phalanx.lab import Bed
+from phalanx.model import Report
+
+_PROGRAMS = ("ip", "nft", "nsenter", "setpriv", "unshare")
+_FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+needs_beds = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(shutil.which(name, path=_FOLDERS) for name in _PROGRAMS),
+    reason="needs root and namespaces: apt-get install iproute2 nftables util-linux",
+)
+
+
+def check_bed(bed: Bed, *, network: bool = True) -> tuple[Report, float]:
+    """What `phalanx check` says of a bed, and how long it took, the start of the agents included."""
+    began = time.monotonic()
+    starters = [partial(by_command, host.name, shlex.join(host.prefix), sys.executable, 30.0) for host in bed]
+    parties, failures = start_all(starters)
+    try:
+        report = examine(parties, CheckOptions(network=network), failures)
+    finally:
+        for party in parties:
+            party.close()
+    return report, time.monotonic() - began
