@@ -13,6 +13,7 @@ from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.last_words import failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
@@ -81,7 +82,8 @@ class Watch:
         if pid is None:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
-        return self._deaths.reason(pid, code, look, last)
+        why = self._deaths.reason(pid, code, look, last)
+        return {**failure_of(last), **why} if code != 0 else why
 
     def tick(self) -> Sequence[Observation]:
         """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""

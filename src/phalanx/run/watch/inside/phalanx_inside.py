@@ -120,7 +120,25 @@ class _Watch:
         if os.getpid() == self._pid and self._thread is not None:
             self._stop.set()
             self._thread.join(1.0)
+            try:
+                self._dump_last_words()
+            except Exception:  # the end of the rank is not ours to disturb
+                pass
             self.beat(LEAVING, self._groups_seen)
+
+    def _dump_last_words(self) -> None:
+        """A rank that ends by an exception, or in the middle of a collective, leaves its recorder: what it called last
+        tells who broke step, and nobody can ask it later."""
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is None or not distributed.is_initialized():
+            return
+        outstanding = any(enqueued > completed for _, enqueued, _, completed in self._groups() or ())
+        if outstanding or getattr(sys, "last_value", None) is not None:
+            asked = REQUEST.unpack_from(self._page, REQUEST_AT)[0]
+            number = max(asked, self._answered + 1)
+            self._dump(number)
+            self._answered = number
+            REQUEST.pack_into(self._page, ANSWER_AT, number)
 
     def _run(self) -> None:
         told = False
