@@ -47,6 +47,7 @@ class Job:
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
         self._stalls = 0
+        self._has_straggler = False
         self._children: Children | None = None
 
     def run(self, wants_report: bool) -> Result:
@@ -95,6 +96,7 @@ class Job:
                 observer=self._observe(setup, self._screen.say),
                 deadline=deadline,
                 on_stall=self._stalled,
+                on_straggler=self._slowed,
                 poll=self._poll,
             )
             reason = attempt.run()
@@ -113,6 +115,10 @@ class Job:
             if self._children is not None:
                 self._children.adopt(self._diagnosis.process.pid)
 
+    def _slowed(self) -> None:
+        """A job that ends well may still be worth a verdict."""
+        self._has_straggler = True
+
     def _poll(self) -> None:
         if self._diagnosis is not None and self._diagnosis.is_done:
             diagnosis, self._diagnosis = self._diagnosis, None
@@ -126,7 +132,7 @@ class Job:
         if self._diagnosis is not None:
             self._diagnosis.result()  # made before the end: the one after it knows more
             self._diagnosis = None
-        if reason.status == 0 and not self._stalls and not wants_report:
+        if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
             return None
         report = Diagnosis(self._folder).result()
         if report is not None:

@@ -52,6 +52,7 @@ class Watch:
         self._next_busy_look = 0.0
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
+        self._parting: list[Observation] = []  # told with the next look
 
     def environment(self, rank: int) -> Mapping[str, str]:
         """What makes Python start the watch inside; nothing if that is off or nobody would listen."""
@@ -76,6 +77,8 @@ class Watch:
 
     def ended(self, rank: int, code: int) -> Mapping[str, Any]:
         """Why the rank is gone."""
+        if code == 0 and not self._ended:
+            self._parting += self._stragglers.at_the_end()
         self._ended[rank] = code
         pid = self._pids.pop(rank, None)
         look = self._looks.pop(rank, None)
@@ -108,7 +111,7 @@ class Watch:
                     self._looks[rank] = look
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
-        found: list[Observation] = []
+        found, self._parting = self._parting, []
         if len(signs) == len(self._pids):  # before, the first round is not over
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)

@@ -178,7 +178,10 @@ class _Watch:
     def beat(self, phase: int, groups: Sequence[Group] = ()) -> None:
         page = self._page
         self._beats += 1
-        self._look(any(enqueued > completed for _, enqueued, _, completed in groups))
+        self._look(
+            any(enqueued > completed for _, enqueued, _, completed in groups),
+            any(started > completed for _, _, started, completed in groups),
+        )
         enqueued = sum(max(group[1], 0) for group in groups)
         completed = sum(max(group[3], 0) for group in groups)
         kept = self._groups_seen = groups[:MOST_GROUPS]
@@ -192,8 +195,9 @@ class _Watch:
             page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
         )
 
-    def _look(self, outstanding: bool) -> None:
-        """Where the main thread is: in a data loader, or in a collective that is not done."""
+    def _look(self, outstanding: bool, on_device: bool) -> None:
+        """Where the main thread is: in a data loader, or in a collective that is not done. A device that has begun a
+        collective and not ended it waits there for the other devices, whatever the thread does."""
         frame = sys._current_frames().get(self._main)
         depth = 0
         place = ""
@@ -210,7 +214,7 @@ class _Watch:
             depth += 1
         self._looks[0] += 1
         self._looks[1] += place == "data"
-        self._looks[2] += place == "collective" and outstanding
+        self._looks[2] += on_device or (place == "collective" and outstanding)
 
     def _answer(self, number: int) -> None:
         """The files of a snapshot: stacks first, because they cannot fail."""
