@@ -185,7 +185,8 @@ def score(
     svg: Annotated[Path | None, typer.Option(help="Draw the score into this file.")] = None,
     write: Annotated[Path | None, typer.Option(help="Put the tables into this page, between its markers.")] = None,
     runs: Annotated[
-        Path | None, typer.Option(help="Score what `faults run --with phalanx-run --keep DIR` left: verdicts and times.")
+        Path | None,
+        typer.Option(help="Score what `faults run --with phalanx-run --keep DIR` left: verdicts and times."),
     ] = None,
 ) -> None:
     """Score verdicts on the logs of the faults: hits beside false accusations and false alarms."""

@@ -44,7 +44,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
             return frozenset()
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
-        odd = _by_traces(claim, history) or _gone(printers, history) or elsewhere
+        odd = _by_traces(claim, history) or _in_another_call(history) or _gone(printers, history) or elsewhere
         return odd or _under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
@@ -107,6 +107,22 @@ def _by_traces(claim: Claim, history: History) -> frozenset[int]:
     accused = frozenset(rank for event in told for rank in event.data.get("missing", ()))
     by_absence = any(event.data.get("break") == "no-trace" for event in told)
     return frozenset() if by_absence and len(accused) > 1 and "-different-" in claim.cause else accused
+
+
+def _in_another_call(history: History) -> frozenset[int]:
+    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root."""
+    calls: dict[int, dict[str, str]] = {}
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is not None and isinstance(why, dict) and isinstance(why.get("call"), dict):
+            calls[event.rank] = why["call"]
+    odd: set[int] = set()
+    for fact in {fact for call in calls.values() for fact in call}:
+        told = {rank: call[fact] for rank, call in calls.items() if fact in call}
+        common, most = Counter(told.values()).most_common(1)[0]
+        if most * 2 > len(history.world.all_ranks):
+            odd |= {rank for rank, value in told.items() if value != common}
+    return frozenset(odd) if _is_minority(odd, history.world.all_ranks) else frozenset()
 
 
 def _under_a_condition(history: History) -> frozenset[int]:

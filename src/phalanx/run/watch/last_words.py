@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from phalanx.model import Frame
@@ -13,8 +15,17 @@ _BEGINS = b"Traceback (most recent call last):"
 _FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
 
 
+def call_of(file: Path) -> dict[str, Any]:
+    """`call`: the collective in which the rank failed, as the watch inside wrote it down; empty if it did not."""
+    try:
+        loaded = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {"call": {str(key): str(value) for key, value in loaded.items()}} if isinstance(loaded, dict) else {}
+
+
 def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
-    """`place` of the innermost line of the user's, and `condition` if it stands under one; empty without a traceback.
+    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback.
 
     Told while the script is at hand: who reads the bundle elsewhere has only the lines of the traceback.
     """

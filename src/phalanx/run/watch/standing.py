@@ -69,7 +69,7 @@ def standing_of(
     main = stacks.main
     if main is None or not main.frames:
         return Standing(rank, Doing.UNKNOWN, pid=stacks.pid)
-    doing, call = _doing(main.frames, outstanding)
+    doing, call = doing_of(main.frames, outstanding)
     mine = [frame for frame in main.frames if frame.is_user_code]
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
@@ -93,7 +93,7 @@ def standing_of(
     )
 
 
-def _doing(frames: tuple[Frame, ...], outstanding: bool | None) -> tuple[Doing, str]:
+def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tuple[Doing, str]:
     """By the library's frames below the user's innermost one."""
     below: list[Frame] = []
     for frame in reversed(frames):

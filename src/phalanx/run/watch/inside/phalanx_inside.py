@@ -40,6 +40,7 @@ MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
 STARTED, IMPORTED, CONNECTED, LEAVING = 1, 2, 3, 4
 BEAT_S = 0.25
 RECORDER = "torch._C._distributed_c10d"
+CALL = "last-call.json"
 
 
 def start(told: str) -> None:
@@ -51,6 +52,7 @@ def start(told: str) -> None:
     watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
     watch.beat(STARTED)
     _enable_faulthandler()
+    _note_call_at_exit(path)
     sys.meta_path.insert(0, _Herald(watch))
 
 
@@ -75,6 +77,23 @@ def _enable_faulthandler() -> None:
 
     if not faulthandler.is_enabled():
         faulthandler.enable(file=2)
+
+
+def _note_call_at_exit(path: str) -> None:
+    """Of a rank that ends by an exception within a collective: what it had asked for."""
+    import atexit
+
+    from phalanx_last_call import last_call  # now: its folder is on the path for a moment only
+
+    pid = os.getpid()
+
+    def note() -> None:
+        call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
+        if call:
+            with open(os.path.join(os.path.dirname(path), CALL), "w", encoding="utf-8") as file:
+                json.dump(call, file)
+
+    atexit.register(note)
 
 
 class _Herald:
