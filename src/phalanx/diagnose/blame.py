@@ -51,7 +51,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
-        return frozenset()
+        return _in_another_call(history) if claim.is_communication else frozenset()
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far

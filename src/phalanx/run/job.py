@@ -13,7 +13,7 @@ from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
 from phalanx.run.ending import Reason
 from phalanx.run.observer import Observation, Observer, Setup, make_observer
-from phalanx.run.plan import Plan
+from phalanx.run.plan import OnStall, Plan
 from phalanx.run.screen import Screen
 from phalanx.run.signals import Signals
 from phalanx.run.supervisor import Attempt
@@ -82,6 +82,7 @@ class Job:
                 framework=self._plan.framework.NAME,
                 command=self._plan.argv,
                 inside=spec.inside,
+                notices_stalls=spec.on_stall is not OnStall.IGNORE,
                 stall_after=spec.stall_after,
                 stall_at_most=spec.stall_at_most,
             )

@@ -15,6 +15,7 @@ from enum import StrEnum
 _WINDOW_S = 3.0  # over which work is measured
 _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
+_LINES_PER_SECOND = 100
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
@@ -32,6 +33,7 @@ class Signs:
     cpu: float = 0.0  # seconds of the rank and its children
     demand: float = 0.0  # seconds that its main thread ran or was ready to
     io: int = 0  # bytes
+    lines: int = 0  # of output
     stopped: bool = False
     blocked: bool = False  # in the kernel, waiting for a device
     spinning: bool = False  # its CPU time is that of waiting for a device's collective
@@ -193,7 +195,9 @@ class StallDetector:
             if old is None:
                 continue
             cpu = max(sign.cpu - old.cpu, sign.demand - old.demand) / span
-            if cpu >= _BUSY and not sign.spinning:
+            # who floods its output waits most of the time until it is taken
+            floods = (sign.lines - old.lines) / span >= _LINES_PER_SECOND
+            if (cpu >= _BUSY and not sign.spinning) or floods:
                 found.append(rank)
         return tuple(found)
 

@@ -22,6 +22,7 @@ _PIECE_S = 3.0
 _FEWEST_PIECES = 3
 _MOST_PIECES = 0.75
 _LOOKS_A_PIECE, _CALLS_A_PIECE = 6, 4
+_PROVEN = ("data", "compute", "memory")  # in so short a time who idles, or lacks a processor, may do so by chance
 _GAP = 0.2  # by how much more of their time the others wait
 _OFTEN = 0.3
 _FAULTS_PER_S = 50.0
@@ -81,8 +82,11 @@ class StragglerWatch:
         slowest = slowest_of(shares) if shares is not None else None
         if shares is None or slowest is None or pieces.count(slowest) < _MOST_PIECES * len(pieces):
             return []
+        told = describe(slowest, shares)
+        if told.data["why"] not in _PROVEN:
+            return []
         self._told = slowest
-        return [describe(slowest, shares)]
+        return [told]
 
     def _note_piece(self, looks: Mapping[int, RankLook]) -> None:
         """Pieces in which nothing can be compared, before the ranks are connected or after, are left out."""

@@ -150,7 +150,9 @@ class Inquiry:
         outstanding = any(state.waits_in is not None for state in recorder.values()) if recorder is not None else None
         if outstanding is None:
             outstanding = self._has_entered(rank)
-        standing = standing_of(rank, stacks, outstanding=outstanding, workers=taken.workers.get(rank, ()))
+        is_idle = rank not in self.notice.working
+        workers = taken.workers.get(rank, ())
+        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle)
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
         return replace(standing, holds_lock=self._holds_the_lock(rank))

@@ -115,7 +115,7 @@ class Watch:
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
         found, self._parting = self._parting, []
-        if len(signs) == len(self._pids):  # before, the first round is not over
+        if self._setup.notices_stalls and len(signs) == len(self._pids):  # before, the first round is not over
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)
         found += self._finished_inquiry(now)
