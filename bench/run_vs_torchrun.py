@@ -193,9 +193,8 @@ def compare(ranks: int, model: str, rounds: int, folder: Path) -> None:
     """One size of job and model: many rounds in turns, then the figures."""
     with jobs(ranks, MODELS[model], folder) as started:
         blocks: dict[str, list[Block]] = {job.name: [] for job in started}
-        steps = 20
-        for job in started:  # how many steps make a block; the same for all
-            steps = max(8, int(BLOCK_S / max(job.block(steps).median, 1e-6)))
+        took = [job.block(20).trimmed for job in started]
+        steps = max(8, int(BLOCK_S / max(took)))  # the same for all
         order = list(started)
         for _ in range(rounds):
             random.shuffle(order)
@@ -260,6 +259,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     wishes = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended, too
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         for ranks in wishes.ranks:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from phalanx.model import bundle as layout
+from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.fault import Fault
 from phalanx.zoo.schedule import Result, remembered
 from phalanx.zoo.tables import TextTable
@@ -56,7 +57,7 @@ def read_runs(faults: Iterable[Fault], keep: Path) -> list[Watched]:
     found = []
     for fault in faults:
         run = results.get((fault.name, True))
-        if run is not None and run.files == fault.fingerprint():
+        if run is not None and run.files == fault.fingerprint() and can_be_watched(fault):
             found.append(_watched(fault, run, results.get((fault.name, False)), keep / FOLDER / fault.name))
     return found
 
