@@ -28,6 +28,13 @@ def test_the_same_script_with_the_same_arguments_is_started(tmp_path: Path) -> N
     assert plan.env == {"A": "1"}
 
 
+@pytest.mark.parametrize("said", [("--max-restarts", "2"), ("--max_restarts=2",)])
+def test_restarts_are_kept(said: tuple[str, ...]) -> None:
+    plan = replace(PLAN, command=("torchrun", *said, "train.py", "--max-restarts", "9"))
+    words = " ".join(bundled_plan(replace(FAULT, run=plan), plan, None).command)
+    assert " --max-restarts 2 train.py --max-restarts 9" in words
+
+
 @pytest.mark.parametrize(
     "plan",
     [

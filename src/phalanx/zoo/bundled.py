@@ -28,6 +28,13 @@ def can_be_watched(fault: Fault) -> bool:
     return plan.launcher in _LAUNCHERS and not own_launch and _SCRIPT in plan.command and not _launch_is_cured(fault)
 
 
+def _restarts(command: tuple[str, ...]) -> list[str]:
+    """torchrun's `--max-restarts 2`, `--max_restarts=2` in our words: a job that counts on them is another one without."""
+    words = [part for word in command[: command.index(_SCRIPT)] for part in word.split("=", 1)]
+    names = [number for number, word in enumerate(words[:-1]) if word.replace("_", "-") == "--max-restarts"]
+    return ["--max-restarts", words[names[-1] + 1]] if names else []
+
+
 def _launch_is_cured(fault: Fault) -> bool:
     """Whether the cure is another word of the launcher's, or another of the variables that the launcher sets."""
     cure, plan = fault.cure, fault.run
@@ -47,6 +54,7 @@ def bundled_plan(fault: Fault, plan: RunPlan, venv: Path | None) -> RunPlan:
     command = [sys.executable, "-m", "phalanx", "run", "-n", str(plan.world_size), "--framework", fault.framework]
     command += ["--bundle", "bundle", "--timeout", f"{plan.timeout_s:g}"]
     command += ["--on-stall", "abort"]
+    command += _restarts(plan.command)
     if venv is not None:
         command += ["--python", str(venv / "bin" / "python")]
     command += plan.command[plan.command.index(_SCRIPT) :]
