@@ -24,7 +24,7 @@ from phalanx.zoo.fault import Fault, FaultError
 from phalanx.zoo.named import named_by_framework
 from phalanx.zoo.picture import draw
 from phalanx.zoo.reading import load_zoo
-from phalanx.zoo.schedule import Result, measured_budget, still_to_do
+from phalanx.zoo.schedule import Result, measured_budget, remembered, still_to_do
 from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
