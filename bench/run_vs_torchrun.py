@@ -1,138 +1,274 @@
-"""What `phalanx run` costs beside torchrun: processor time a step, time to the first collective, memory of the launcher.
+"""What `phalanx run` costs beside torchrun: step time, processor time a step, time to the first collective, memory.
 
-    python bench/run_vs_torchrun.py --rounds 5 --steps 200 --ranks 2 4
+    python bench/run_vs_torchrun.py                          # 2 and 4 ranks, small and large model: some minutes
+    python bench/run_vs_torchrun.py --ranks 2 --models small --rounds 60
 
-The same DDP job is started in turns by torchrun, by `phalanx run`, and by `phalanx run --no-inside`. Time is counted in
-processor seconds of all ranks, with all their threads, and of the launcher, during the same steps: wall time on a machine
-that does anything else measures that machine. Each round gives one ratio to torchrun's; the median and the range are printed.
-Where the machine's noise is larger than the cost, the cost counted directly tells more: the time that the kernel gave to the
-launcher and to the threads of the inside watch during the steps, as a share of the ranks' own.
+The same DDP job is started three times and stays: by torchrun, by `phalanx run`, by `phalanx run --no-inside`. They take turns
+in short blocks of steps, in an order that changes by round; whoever is not at work is stopped (SIGSTOP), launcher and ranks, so
+that a block is undisturbed by the others and a slow moment of the machine meets all three. Of each block is kept: the median
+and the trimmed mean of the step times as rank 0 saw them, and the processor seconds a step of ranks, launcher and all that they
+started, by the kernel's count. A round gives one ratio to torchrun; printed is the median of the ratios with a 95 % interval
+(bootstrap over the rounds). "Counted directly" is the processor time of the launcher and of the watch's threads inside the ranks
+alone, as a share of the ranks' own: it misses what they cost others, but no other work on the machine can move it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import random
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-JOB = """\
-import json, os, sys, threading, time
-import torch, torch.distributed as dist
-began, width, steps, warm = float(os.environ["BENCH_BEGAN"]), *map(int, sys.argv[1:4])
-def parent():
-    pid = os.getppid()
-    status = open(f"/proc/{pid}/status").read()
-    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    return sum(spent(f"{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")), peak / 1024
-def spent(task):
-    return int(open(f"/proc/{task}/schedstat").read().split()[0]) / 1e9
-def watching():
-    return sum(spent(f"self/task/{one.native_id}") for one in threading.enumerate() if one.name == "phalanx-watch")
-dist.init_process_group("gloo")
-dist.all_reduce(torch.ones(1))
-first = time.time() - began
-launch_cpu = time.process_time() + (parent()[0] if dist.get_rank() == 0 else 0.0)
-torch.manual_seed(0)
-layers = [torch.nn.Linear(width, width) for _ in range(4)]
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-batch = torch.randn(32, width)
-for step in range(warm + steps):
-    if step == warm:
-        dist.barrier()
-        start, wall, above, inside = time.process_time(), time.perf_counter(), parent()[0], watching()
-    optimizer.zero_grad()
-    model(batch).square().mean().backward()
-    optimizer.step()
-mine = time.process_time() - start
-elapsed = time.perf_counter() - wall
-above, inside = parent()[0] - above, watching() - inside
-told = torch.tensor([mine, launch_cpu, inside], dtype=torch.float64)
-dist.all_reduce(told)
-if dist.get_rank() == 0:
-    figures = {"ranks_cpu": told[0].item(), "launcher_cpu": above, "wall": elapsed, "first": first, "launch_cpu": told[1].item(), "inside_cpu": told[2].item(), "launcher_mb": parent()[1]}
-    open(os.environ["BENCH_RESULT"], "w").write(json.dumps(figures))
-dist.destroy_process_group()
-"""
+import psutil
+
 MODELS = {"small": 128, "large": 1024}
+LAUNCHERS = ("torchrun", "phalanx run", "phalanx run --no-inside")
+GOALS = {"phalanx run": 1.0, "phalanx run --no-inside": 0.3}  # percent
+BLOCK_S = 0.8
+START_S = 240.0
 
 
-def command(launcher: str, ranks: int, folder: Path) -> list[str]:
-    """How one launcher starts the job."""
-    if launcher == "torchrun":
-        return [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    inside = ["--no-inside"] if launcher == "phalanx --no-inside" else []
-    bundle = tempfile.mkdtemp(dir=folder)
-    return [sys.executable, "-m", "phalanx", "run", "-n", str(ranks), *inside, "--bundle", bundle]
+@dataclass
+class Block:
+    """What one block of steps took."""
+
+    median: float
+    trimmed: float
+    cpu: float  # seconds a step, of all
+    direct: float  # share of the launcher and the watch
 
 
-def measure(launcher: str, ranks: int, width: int, steps: int, folder: Path) -> dict[str, float]:
-    """One run, in figures."""
-    result = folder / "result.json"
-    result.unlink(missing_ok=True)
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "BENCH_RESULT": str(result), "BENCH_BEGAN": str(time.time())}
-    argv = [
-        *command(launcher, ranks, folder),
-        str(folder / "job.py"),
-        str(width),
-        str(steps),
-        str(max(10, steps // 10)),
-    ]
-    done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=1800, check=False)
-    if done.returncode != 0 or not result.exists():
-        raise SystemExit(f"{' '.join(argv)} ended with {done.returncode}\n{done.stderr[-3000:]}")
-    return dict(json.loads(result.read_text()))
+@dataclass
+class Job:
+    """A job under one launcher, stopped except in its own blocks."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    folder: Path
+    ranks: int
+    pids: list[int] = field(default_factory=list)
+    first: float = 0.0
+    launcher_mb: float = 0.0
+    launch_cpu: float = 0.0
+
+    def wait_until_started(self, began: float) -> None:
+        """Until every rank is ready for its first block."""
+        deadline = time.monotonic() + START_S
+        files = [self.folder / f"started-{rank}" for rank in range(self.ranks)]
+        while not all(file.exists() for file in files):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                said = (self.folder / "said").read_text(errors="replace")[-2000:]
+                raise SystemExit(f"{self.name} did not start the job:\n{said}")
+            time.sleep(0.02)
+        told = [json.loads(file.read_text()) for file in files]
+        self.pids = [one["pid"] for one in told]
+        self.first = max(one["first"] for one in told) - began
+        self.launcher_mb = told[0]["launcher_mb"]
+        self.launch_cpu = sum(self._spent().values())
+
+    def stop(self) -> None:
+        """The launcher first, so that it does not see its ranks stand."""
+        for pid in (self.process.pid, *self.pids):
+            os.kill(pid, signal.SIGSTOP)
+
+    def go(self) -> None:
+        for pid in (*self.pids, self.process.pid):
+            os.kill(pid, signal.SIGCONT)
+
+    def block(self, steps: int) -> Block:
+        """Let it make so many steps."""
+        self.go()
+        time.sleep(0.05)  # what was due while it stood is done before it is measured
+        before, inside = self._spent(), self._watching()
+        times = self._run(steps)
+        after, watched = self._spent(), self._watching() - inside
+        self.stop()
+        own = sum(after[pid] - before.get(pid, 0.0) for pid in self.pids)
+        others = sum(after[pid] - before.get(pid, 0.0) for pid in after if pid not in self.pids)
+        cut = len(times) // 10
+        kept = sorted(times)[cut : len(times) - cut] or times
+        return Block(
+            statistics.median(times),
+            statistics.fmean(kept),
+            (own + others) / steps,
+            100 * (others + watched) / (own - watched),
+        )
+
+    def _run(self, steps: int) -> list[float]:
+        for rank in range(self.ranks):
+            self._pipe(f"told-{rank}", "w").write(f"{steps}\n")
+            self._pipe(f"told-{rank}", "w").flush()
+        answers = [json.loads(self._pipe(f"answer-{rank}", "r").readline()) for rank in range(self.ranks)]
+        return list(answers[0])
+
+    def _pipe(self, name: str, mode: str):  # type: ignore[no-untyped-def]
+        pipes = self.__dict__.setdefault("_pipes", {})
+        if name not in pipes:
+            pipes[name] = (self.folder / name).open(mode)
+        return pipes[name]
+
+    def _spent(self) -> dict[int, float]:
+        """Processor seconds of the launcher, its ranks and whatever else it started, by process."""
+        found = {}
+        launcher = psutil.Process(self.process.pid)
+        for one in (launcher, *launcher.children(recursive=True)):
+            with contextlib.suppress(OSError):
+                tasks = list(Path(f"/proc/{one.pid}/task").iterdir())
+                found[one.pid] = sum(_ran(one.pid, task.name) for task in tasks)
+        return found
+
+    def _watching(self) -> float:
+        """Processor seconds of the watch's threads inside the ranks, whose numbers the ranks told."""
+        return sum(
+            _ran(pid, task)
+            for rank, pid in enumerate(self.pids)
+            for task in (self.folder / f"watching-{rank}").read_text().split()
+        )
+
+    def end(self) -> None:
+        self.go()
+        for pipe in self.__dict__.get("_pipes", {}).values():
+            with contextlib.suppress(OSError):
+                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(60)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def _ran(pid: int, task: str) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0]) / 1e9
+    except (OSError, ValueError):
+        return 0.0
+
+
+def start(name: str, ranks: int, width: int, folder: Path) -> Job:
+    """Start the job under a launcher and wait until it is ready, then stop it."""
+    folder.mkdir()
+    for rank in range(ranks):
+        os.mkfifo(folder / f"told-{rank}")
+        os.mkfifo(folder / f"answer-{rank}")
+    program = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    if name != "torchrun":
+        program = [sys.executable, "-m", "phalanx", "run", "-n", str(ranks), "--bundle", str(folder / "bundle")]
+        program += name.split()[2:]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "BENCH_FOLDER": str(folder)}
+    began = time.time()
+    with (folder / "said").open("wb") as said:
+        argv = [*program, str(Path(__file__).with_name("blocks_job.py")), str(width)]
+        process = subprocess.Popen(argv, env=variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    job = Job(name, process, folder, ranks)
+    job.wait_until_started(began)
+    job.stop()
+    return job
+
+
+@contextlib.contextmanager
+def jobs(ranks: int, width: int, folder: Path) -> Iterator[list[Job]]:
+    """All three, ready and stopped."""
+    started: list[Job] = []
+    try:
+        for number, name in enumerate(LAUNCHERS):
+            started.append(start(name, ranks, width, folder / f"{ranks}-{width}-{number}"))
+        yield started
+    finally:
+        for job in started:
+            job.end()
+
+
+def compare(ranks: int, model: str, rounds: int, folder: Path) -> None:
+    """One size of job and model: many rounds in turns, then the figures."""
+    with jobs(ranks, MODELS[model], folder) as started:
+        blocks: dict[str, list[Block]] = {job.name: [] for job in started}
+        took = [job.block(20).trimmed for job in started]
+        steps = max(8, int(BLOCK_S / max(took)))  # the same for all
+        order = list(started)
+        for _ in range(rounds):
+            random.shuffle(order)
+            for job in order:
+                blocks[job.name].append(job.block(steps))
+    load = os.getloadavg()[0]
+    print(f"{ranks} ranks, {model} model: {rounds} rounds of {steps} steps each; load of the machine {load:.1f}")
+    base = blocks["torchrun"]
+    print(f"  {'torchrun':26} {1000 * statistics.median(one.median for one in base):.3f} ms a step, ", end="")
+    print(f"{1000 * statistics.median(one.cpu for one in base):.3f} processor ms; counted directly ", end="")
+    print(f"{statistics.median(one.direct for one in base):.2f} %")
+    for name in LAUNCHERS[1:]:
+        own = blocks[name]
+        parts = [
+            f"{what} {_interval([get(a) / get(b) for a, b in zip(own, base, strict=True)], GOALS[name])}"
+            for what, get in MEASURES.items()
+        ]
+        direct = statistics.median(one.direct for one in own)
+        print(f"  {name:26} {'; '.join(parts)}; counted directly {direct:.2f} %", flush=True)
+
+
+MEASURES: dict[str, Callable[[Block], float]] = {
+    "step (median)": lambda one: one.median,
+    "step (trimmed)": lambda one: one.trimmed,
+    "processor": lambda one: one.cpu,
+}
+
+
+def _interval(ratios: Sequence[float], goal: float) -> str:
+    """The median in percent with its 95 % interval, and whether that settles the goal."""
+    random.seed(1)
+    drawn = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(4000))
+    low, middle, high = (100 * (one - 1) for one in (drawn[100], statistics.median(ratios), drawn[-101]))
+    settled = "met" if high <= goal else "missed" if low > goal else "open"
+    return f"{middle:+.2f} % [{low:+.2f}, {high:+.2f}] ({goal:g} %: {settled})"
+
+
+def launches(ranks: int, rounds: int, folder: Path) -> None:
+    """Until the first collective, and the launcher's memory: one job at a time, in turns."""
+    found: dict[str, list[Job]] = {name: [] for name in LAUNCHERS[:2]}
+    for number in range(rounds):
+        for name in LAUNCHERS[:2] if number % 2 else LAUNCHERS[1::-1]:
+            job = start(name, ranks, MODELS["small"], folder / f"launch-{ranks}-{number}-{name.split()[0]}")
+            job.end()
+            found[name].append(job)
+    print(f"{ranks} ranks, launch, medians of {rounds} in turns")
+    for name, some in found.items():
+        first, cpu, memory = (
+            statistics.median(getattr(job, part) for job in some) for part in ("first", "launch_cpu", "launcher_mb")
+        )
+        print(
+            f"  {name:26} first collective after {first:.2f} s; {cpu:.2f} processor s; launcher {memory:.0f} MB",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Measure in turns and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     wishes = parser.parse_args()
-    launchers = ["torchrun", "phalanx", "phalanx --no-inside"]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "job.py").write_text(JOB)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the jobs are ended, too
+    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    try:
         for ranks in wishes.ranks:
             for model in wishes.models:
-                runs: dict[str, list[dict[str, float]]] = defaultdict(list)
-                for number in range(wishes.rounds):
-                    turn = number % len(launchers)
-                    for launcher in launchers[turn:] + launchers[:turn]:
-                        runs[launcher].append(measure(launcher, ranks, MODELS[model], wishes.steps, folder))
-                print(f"{ranks} ranks, {model} model, {wishes.steps} steps, {wishes.rounds} rounds in turns")
-                for launcher in launchers:
-                    print(f"  {launcher:20} {describe(runs[launcher], runs['torchrun'], wishes.steps)}", flush=True)
-
-
-def describe(own: list[dict[str, float]], base: list[dict[str, float]], steps: int) -> str:
-    """One launcher's medians, and what they are beside torchrun's of the same round."""
-
-    def middle(key: str) -> float:
-        return statistics.median(run[key] for run in own)
-
-    def direct(run: dict[str, float]) -> float:
-        return 100 * (run["launcher_cpu"] + run["inside_cpu"]) / (run["ranks_cpu"] - run["inside_cpu"])
-
-    cpu = [run["ranks_cpu"] + run["launcher_cpu"] for run in own]
-    ratios = [100 * (a / (b["ranks_cpu"] + b["launcher_cpu"]) - 1) for a, b in zip(cpu, base, strict=True)]
-    return (
-        f"{1000 * statistics.median(cpu) / steps:8.3f} cpu-ms a step ({statistics.median(ratios):+.2f} %, "
-        f"{min(ratios):+.1f} to {max(ratios):+.1f}), counted directly {statistics.median(map(direct, own)):.2f} %: launcher "
-        f"{1000 * middle('launcher_cpu') / steps:.3f} ms, inside {1000 * middle('inside_cpu') / steps:.3f} ms (in {middle('wall'):.1f} s: "
-        f"{1000 * middle('launcher_cpu') / middle('wall'):.1f} and {1000 * middle('inside_cpu') / middle('wall'):.1f} ms a second); "
-        f"first collective {middle('first'):.1f} s, {middle('launch_cpu'):.1f} cpu-s; launcher {middle('launcher_mb'):.0f} MB"
-    )
+                compare(ranks, model, wishes.rounds, folder)
+            if wishes.launches:
+                launches(ranks, wishes.launches, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

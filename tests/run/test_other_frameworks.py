@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.job, pytest.mark.timeout(600)]
 
 def python_with(framework: str, package: str) -> str:
     """An interpreter that has it; skips with what to install where there is none."""
-    name = f"PHALANX_{framework.upper()}_PYTHON"
+    name = f"PHALANX_{framework.upper().replace('-', '_')}_PYTHON"
     if name in os.environ:
         return os.environ[name]
     made = ENVIRONMENTS / {"keras": "tensorflow"}.get(framework, framework)
     if made.with_name(f"{made.name}.whole").is_file():
         return str(made / "bin" / "python")
-    if importlib.util.find_spec(framework) is None:
+    if importlib.util.find_spec(framework.partition("-")[0]) is None:
         pytest.skip(f"needs {framework}: `make frameworks`, pip install {package}, or set {name} to an interpreter")
     return sys.executable
 

@@ -132,3 +132,47 @@ def test_a_stall_is_seen_explained_and_ended_on_request(tmp_path: Path) -> None:
     assert "under `if step == 30 and dist.get_rank() == 2`" in done.err
     assert list(done.rank(2).glob("stacks-*.txt"))
     assert processes_of(tmp_path) == []
+
+
+SHAPES = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+for step in range(40):
+    odd = step == 30 and dist.get_rank() == 2
+    dist.all_reduce(torch.ones(12 if odd else 6))
+    if step % 10 == 0:
+        print(f"step {step} loss 0.5", flush=True)
+"""
+
+
+def test_a_rank_with_another_shape_is_named_although_all_die_at_once(tmp_path: Path) -> None:
+    """Gloo aborts one of them, which leaves nothing behind, and closes on the others; their recorders tell."""
+    done = run(tmp_path, "-n", "4", "train.py", script=SHAPES)
+    assert done.status != 0
+    verdict = done.report()["verdict"]
+    assert verdict["culprit_ranks"] == [2], done.err
+    assert len(list(done.bundle.glob("attempt0/rank*/collectives-*.json"))) >= 2
+
+
+SLOW = """\
+import time, torch, torch.distributed as dist
+from torch.utils.data import DataLoader, Dataset
+dist.init_process_group("gloo")
+class Data(Dataset):
+    def __len__(self):
+        return 90
+    def __getitem__(self, index):
+        time.sleep(0.15 if dist.get_rank() == 1 else 0.01)
+        return torch.ones(4)
+for step, batch in enumerate(DataLoader(Data(), batch_size=1)):
+    dist.all_reduce(batch)
+dist.destroy_process_group()
+"""
+
+
+def test_a_job_that_straggles_and_ends_well_ends_with_a_finding(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "3", "train.py", script=SLOW)
+    assert done.status == 0, done.err
+    verdict = done.report()["verdict"]
+    assert (verdict["cause"], verdict["culprit_ranks"]) == ("slow-rank", [1]), done.err
+    assert "rank 1 is steadily slower" in done.err

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from phalanx.zoo.bundled import VERDICT, bundled_plan, can_be_watched
-from phalanx.zoo.fault import Fault, FaultError, RunPlan
+from phalanx.zoo.fault import Cure, Fault, FaultError, RunPlan
 from phalanx.zoo.runner import run_fault
-from phalanx.zoo.schedule import Result
-from phalanx.zoo.tables import times_table
 
 PLAN = RunPlan("torchrun", ("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1"), 2, 60.0, "merged")
 FAULT = Fault(Path("torch-x"), "t", "torch", False, "train", PLAN)
@@ -28,6 +26,13 @@ def test_the_same_script_with_the_same_arguments_is_started(tmp_path: Path) -> N
     assert words.endswith("train.py --lr 1")
     assert f"--python {tmp_path}/bin/python" in words
     assert plan.env == {"A": "1"}
+
+
+@pytest.mark.parametrize("said", [("--max-restarts", "2"), ("--max_restarts=2",)])
+def test_restarts_are_kept(said: tuple[str, ...]) -> None:
+    plan = replace(PLAN, command=("torchrun", *said, "train.py", "--max-restarts", "9"))
+    words = " ".join(bundled_plan(replace(FAULT, run=plan), plan, None).command)
+    assert " --max-restarts 2 train.py --max-restarts 9" in words
 
 
 @pytest.mark.parametrize(
@@ -48,19 +53,17 @@ def test_where_the_launch_is_the_fault_it_stays_as_it_is(plan: RunPlan) -> None:
         bundled_plan(fault, plan, None)
 
 
-def test_the_times_of_both_stand_beside_each_other() -> None:
-    results = [
-        Result("torch-hang", False, True, "", 60.0, "f", spoke_s=31.25),
-        Result("torch-hang", False, True, "", 20.0, "f", spoke_s=9.5, watched=True),
-        Result("torch-silent", False, True, "", 45.0, "f"),
-        Result("torch-silent", False, True, "", 20.0, "f", watched=True),
-        Result("torch-new", False, True, "", 20.0, "f", spoke_s=3.0, watched=True),
-    ]
-    assert times_table(results).rows == (
-        ("torch-hang", "9.5", "31.2"),
-        ("torch-new", "3.0", "not run"),
-        ("torch-silent", "none", "never in 45"),
-    )
+@pytest.mark.parametrize(
+    ("cure", "watchable"),
+    [
+        (Cure(command=("torchrun", "--nproc-per-node", "3", "train.py")), False),
+        (Cure(command=("torchrun", "--nproc-per-node", "2", "train.py", "--lr", "2")), True),
+        (Cure(env={"TF_CONFIG": "{}"}), False),
+        (Cure(env={"GLOO_SOCKET_IFNAME": "lo"}), True),
+    ],
+)
+def test_where_only_the_launch_is_cured_another_launcher_would_cure_it(cure: Cure, watchable: bool) -> None:
+    assert can_be_watched(replace(FAULT, cure=cure)) is watchable
 
 
 def test_a_verdict_is_told_by_the_line_that_names_whom() -> None:

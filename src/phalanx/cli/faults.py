@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
-from phalanx.zoo import environments, tables
+from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.campaign import Campaign
 from phalanx.zoo.coverage import coverage
@@ -125,27 +125,27 @@ def run(
         raise _refuse("name the faults to run, or give --all, --quick or --framework")
     if through not in (None, "phalanx-run"):
         raise _refuse(f"--with {through}: it is phalanx-run, or left out")
-    watched = through is not None
+    by_us = through is not None
     picked = [
         fault
         for fault in _pick(root, names)
-        if (not watched or can_be_watched(fault))
+        if (not by_us or can_be_watched(fault))
         if (not quick or fault.quick) and framework in (None, fault.framework) and not (cured and fault.healthy)
     ]
     if resume:
-        picked = still_to_do(picked, keep, cured=cured, watched=watched)
+        picked = still_to_do(picked, keep, cured=cured, watched=by_us)
     # a crash is part of many faults; its core file is not
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     homes = _make_environments(picked, cured, venv, environment_folder)
-    campaign = Campaign(homes, keep, cured, watched, record, root if note else None)
+    campaign = Campaign(homes, keep, cured, by_us, record, root if note else None)
     _stop_on_signals(campaign.stop)
     failed = _show(campaign.run(picked, measured_budget(jobs)), len(picked), "cures" if cured else "faults")
     if campaign.stop.is_set():
         typer.echo("phalanx: stopped; `--resume` goes on from here", err=True)
         raise typer.Exit(130)
-    if watched and not cured:
-        _print(tables.times_table(remembered(keep)))
-    kind = [one for one in remembered(keep) if one.name in homes and (one.cured, one.watched) == (cured, watched)]
+    if by_us and not cured:
+        _show_runs(watched.read_runs(picked, keep))
+    kind = [one for one in remembered(keep) if one.name in homes and (one.cured, one.watched) == (cured, by_us)]
     for line in tables.heavier_than_set_aside(kind):
         typer.echo(line)
     typer.echo(f"{len(picked) - failed} of {len(picked)} as they must be; logs in {keep}")
@@ -184,11 +184,18 @@ def score(
     ] = None,
     svg: Annotated[Path | None, typer.Option(help="Draw the score into this file.")] = None,
     write: Annotated[Path | None, typer.Option(help="Put the tables into this page, between its markers.")] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="Score what `faults run --with phalanx-run --keep DIR` left: verdicts and times."),
+    ] = None,
 ) -> None:
     """Score verdicts on the logs of the faults: hits beside false accusations and false alarms."""
     if form not in ("text", "json", "markdown"):
         raise _refuse(f"--format {form}: it is one of text, json, markdown")
     picked = [fault for fault in _pick(root, names) if split in (None, fault.split)]
+    if runs is not None:
+        _score_runs(watched.read_runs(picked, runs), form, write)
+        return
     try:
         marks = list(_marks(picked, root, logs, reports))
         page = tables.fill_score(write.read_text(encoding="utf-8"), marks) if write else None
@@ -261,6 +268,29 @@ def _print(table: tables.TextTable) -> None:
     for row in table.rows:
         shown.add_row(*row)
     Console(width=None if Console().is_terminal else 170).print(shown)
+
+
+def _score_runs(found: list[watched.Watched], form: str, write: Path | None) -> None:
+    if not found:
+        raise _refuse("there is nothing to score: run faults with `--with phalanx-run` first, and name their --keep")
+    if form == "json":
+        raise _refuse("--runs prints tables only: --format is text or markdown")
+    if write is not None:
+        try:
+            page = watched.fill_page(write.read_text(encoding="utf-8"), found)
+        except (ValueError, OSError) as error:
+            raise _refuse(error) from error
+        write.write_text(page, encoding="utf-8")
+    if form == "markdown":
+        typer.echo("\n\n".join(table.markdown() for table in (watched.summary_table(found), watched.rows_table(found))))
+        return
+    _show_runs(found)
+
+
+def _show_runs(found: list[watched.Watched]) -> None:
+    for table in (watched.summary_table(found), watched.rows_table(found)):
+        if table.rows:
+            _print(table)
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

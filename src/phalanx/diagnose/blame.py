@@ -44,13 +44,14 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
             return frozenset()
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
-        return _by_traces(history) or _gone(printers, history) or elsewhere
+        odd = _by_traces(claim, history) or _in_another_call(history) or _gone(printers, history) or elsewhere
+        return odd or _under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
-        return frozenset()
+        return _in_another_call(history) if claim.is_communication else frozenset()
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
@@ -100,11 +101,43 @@ def _named(claim: Claim) -> frozenset[int]:
     return frozenset(found)
 
 
-def _by_traces(history: History) -> frozenset[int]:
-    """Whom the collective traces accuse: they know what each rank called, where a log only says that ranks did not meet."""
-    return frozenset(
-        rank for event in history.seen.events if event.source == "trace" for rank in event.data.get("missing", ())
-    )
+def _by_traces(claim: Claim, history: History) -> frozenset[int]:
+    """Whom the collective traces accuse: they know what each rank called, where a log only says that ranks did not meet.
+
+    Where calls did not fit, one rank without a trace is odd if all others fit; of several each may have died of another's call.
+    """
+    told = [event for event in history.seen.events if event.source == "trace"]
+    accused = frozenset(rank for event in told for rank in event.data.get("missing", ()))
+    by_absence = any(event.data.get("break") == "no-trace" for event in told)
+    return frozenset() if by_absence and len(accused) > 1 and "-different-" in claim.cause else accused
+
+
+def _in_another_call(history: History) -> frozenset[int]:
+    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root."""
+    calls: dict[int, dict[str, str]] = {}
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is not None and isinstance(why, dict) and isinstance(why.get("call"), dict):
+            calls[event.rank] = why["call"]
+    odd: set[int] = set()
+    for fact in {fact for call in calls.values() for fact in call}:
+        told = {rank: call[fact] for rank, call in calls.items() if fact in call}
+        common, most = Counter(told.values()).most_common(1)[0]
+        if most * 2 > len(history.world.all_ranks):
+            odd |= {rank for rank, value in told.items() if value != common}
+    return frozenset(odd) if _is_minority(odd, history.world.all_ranks) else frozenset()
+
+
+def _under_a_condition(history: History) -> frozenset[int]:
+    """Ranks that failed at a line under a condition on the rank, while others failed on the common path: calls that did not
+    fit were then made by those that went aside. Known only of jobs that were watched, where the script was at hand."""
+    failed: dict[int, bool] = {}
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is not None and isinstance(why, dict) and why.get("failed_at"):
+            failed[event.rank] = bool(why.get("condition"))
+    aside = frozenset(rank for rank, is_aside in failed.items() if is_aside)
+    return aside if len(aside) < len(failed) and _is_minority(aside, history.world.all_ranks) else frozenset()
 
 
 def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:

@@ -65,7 +65,14 @@ def _event(one: Observation, rank: int | None, files: dict[int, str], text: str)
     frames = (Frame(place["file"], int(place["line"]), place["function"]),) if place else ()
     file = files.get(rank if rank is not None else -1, next(iter(files.values())))
     return Event(
-        kind, text, file, 0, rank, source="trace", frames=frames, data={"missing": one.ranks} if one.ranks else {}
+        kind,
+        text,
+        file,
+        0,
+        rank,
+        source="trace",
+        frames=frames,
+        data={"missing": one.ranks, "break": one.kind.value} if one.ranks else {},
     )
 
 

@@ -13,7 +13,7 @@ from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
 from phalanx.run.ending import Reason
 from phalanx.run.observer import Observation, Observer, Setup, make_observer
-from phalanx.run.plan import Plan
+from phalanx.run.plan import OnStall, Plan
 from phalanx.run.screen import Screen
 from phalanx.run.signals import Signals
 from phalanx.run.supervisor import Attempt
@@ -47,6 +47,7 @@ class Job:
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
         self._stalls = 0
+        self._has_straggler = False
         self._children: Children | None = None
 
     def run(self, wants_report: bool) -> Result:
@@ -81,6 +82,7 @@ class Job:
                 framework=self._plan.framework.NAME,
                 command=self._plan.argv,
                 inside=spec.inside,
+                notices_stalls=spec.on_stall is not OnStall.IGNORE,
                 stall_after=spec.stall_after,
                 stall_at_most=spec.stall_at_most,
             )
@@ -95,6 +97,7 @@ class Job:
                 observer=self._observe(setup, self._screen.say),
                 deadline=deadline,
                 on_stall=self._stalled,
+                on_straggler=self._slowed,
                 poll=self._poll,
             )
             reason = attempt.run()
@@ -113,6 +116,10 @@ class Job:
             if self._children is not None:
                 self._children.adopt(self._diagnosis.process.pid)
 
+    def _slowed(self) -> None:
+        """A job that ends well may still be worth a verdict."""
+        self._has_straggler = True
+
     def _poll(self) -> None:
         if self._diagnosis is not None and self._diagnosis.is_done:
             diagnosis, self._diagnosis = self._diagnosis, None
@@ -126,7 +133,7 @@ class Job:
         if self._diagnosis is not None:
             self._diagnosis.result()  # made before the end: the one after it knows more
             self._diagnosis = None
-        if reason.status == 0 and not self._stalls and not wants_report:
+        if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
             return None
         report = Diagnosis(self._folder).result()
         if report is not None:

@@ -24,6 +24,7 @@ class Setup:
     command: tuple[str, ...]  # what every rank runs
     inside: bool = True  # whether ranks may be watched from inside
     stall_after: float = 8.0  # seconds without progress before a stall is thought of, however quick the steps are
+    notices_stalls: bool = True  # else nobody is looked at more closely when nothing moves
     stall_at_most: float = 600.0  # seconds after which it is a stall, however slow the steps were or busy a rank looks
 
 

@@ -54,6 +54,7 @@ class Attempt:
     observer: Observer
     deadline: float | None
     on_stall: Callable[[Observation], None]
+    on_straggler: Callable[[], None]
     poll: Callable[[], None]
     _ranks: dict[int, _Rank] = field(default_factory=dict)
     _ended: int = 0
@@ -171,6 +172,7 @@ class Attempt:
             if (number := ending.due(time.monotonic())) is not None:
                 self._send(number)
         self._end_servers(output, ending)
+        self._note(ending)  # what was seen of the whole job
 
     def _living(self) -> list[int]:
         return [rank for rank, one in self._ranks.items() if one.code is None]
@@ -240,7 +242,8 @@ class Attempt:
                 self.screen.say(f"{name}: ending {len(self._living())} ranks (again to kill them at once)")
             ending.begin(Reason("interrupted", f"interrupted by {name}", 128 + number), now, request=number)
 
-    def _tick(self, ending: Ending, now: float) -> None:
+    def _note(self, ending: Ending) -> None:
+        """Write down what the watch saw, say it, and act on it."""
         for seen in self.observer.tick():
             if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler"):
                 continue  # ranks that are being ended neither stand still nor move again
@@ -249,6 +252,11 @@ class Attempt:
                 self._stalled(seen, ending)
             elif seen.kind in ("recovered", "straggler", "network") and seen.text:
                 self.screen.say(seen.text)
+            if seen.kind == "straggler":
+                self.on_straggler()
+
+    def _tick(self, ending: Ending, now: float) -> None:
+        self._note(ending)
         if self._snapshot_at is not None and now >= self._snapshot_at:
             self._snapshot_at = None
             if self._living():

@@ -9,6 +9,7 @@ _EPOCH = re.compile(r"\bepochs?\b\W{0,3}(\d+)")
 _STEP = re.compile(r"\b(?:global_?step|steps?|iter(?:ation)?s?|it|batch(?:_idx)?)\b\W{0,3}(\d+)")
 _LOSS = re.compile(r"loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b")
 _BAR = re.compile(r"\b(\d+)/(?:\d+|Unknown)\s*(?:\[[=>.\s]*\]|━)")  # Keras' bar; tqdm's may be a download
+_WITHIN = re.compile(r"\|\s*(\d+)/\d+ \[|\[(\d+)/\d+")  # tqdm's bar, or `[640/60000`, after an epoch's number
 _FINISHED = re.compile(
     r"^\W*(?:[\w.,:-]+\W+){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
@@ -59,6 +60,8 @@ def position_of(line: str) -> Position | None:
     if not bar and not loss and not re.match(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", line, re.I):
         return None
     number = step or bar
+    if number is None and epoch is not None and "/" in line and (within := _WITHIN.search(line)):
+        return int(epoch[1]), int(within[1] or within[2])
     return (int(epoch[1]) if epoch else -1, int(number[1]) if number else -1)
 
 

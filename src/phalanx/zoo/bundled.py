@@ -15,8 +15,6 @@ VERDICT = re.compile(rb"^  who  ", re.MULTILINE)
 _SET_BY_LAUNCHER = ("TF_CONFIG",)
 _LAUNCHERS = ("torchrun", "processes", "horovodrun")
 _SCRIPT = "train.py"
-# silent for so long is a stall in jobs as small as these
-_STALL_AFTER_S = "5"
 
 
 def can_be_watched(fault: Fault) -> bool:
@@ -27,7 +25,26 @@ def can_be_watched(fault: Fault) -> bool:
     """
     plan = fault.run
     own_launch = bool(plan.rank_env or plan.start) or plan.command[0] not in ("torchrun", "python", "horovodrun")
-    return plan.launcher in _LAUNCHERS and not own_launch and _SCRIPT in plan.command
+    return plan.launcher in _LAUNCHERS and not own_launch and _SCRIPT in plan.command and not _launch_is_cured(fault)
+
+
+def _restarts(command: tuple[str, ...]) -> list[str]:
+    """torchrun's `--max-restarts 2`, `--max_restarts=2` in our words: a job that counts on them is another one without."""
+    words = [part for word in command[: command.index(_SCRIPT)] for part in word.split("=", 1)]
+    names = [number for number, word in enumerate(words[:-1]) if word.replace("_", "-") == "--max-restarts"]
+    return ["--max-restarts", words[names[-1] + 1]] if names else []
+
+
+def _launch_is_cured(fault: Fault) -> bool:
+    """Whether the cure is another word of the launcher's, or another of the variables that the launcher sets."""
+    cure, plan = fault.cure, fault.run
+    if cure is None:
+        return False
+    if cure.command is not None and _SCRIPT in cure.command:
+        before = plan.command[: plan.command.index(_SCRIPT)]
+        if cure.command[: cure.command.index(_SCRIPT)] != before:
+            return True
+    return cure.env is not None and any(cure.env.get(name) != plan.env.get(name) for name in _SET_BY_LAUNCHER)
 
 
 def bundled_plan(fault: Fault, plan: RunPlan, venv: Path | None) -> RunPlan:
@@ -36,7 +53,8 @@ def bundled_plan(fault: Fault, plan: RunPlan, venv: Path | None) -> RunPlan:
         raise FaultError(f"{fault.folder}: cannot be started by `phalanx run`: its own way of launching is part of it")
     command = [sys.executable, "-m", "phalanx", "run", "-n", str(plan.world_size), "--framework", fault.framework]
     command += ["--bundle", "bundle", "--timeout", f"{plan.timeout_s:g}"]
-    command += ["--on-stall", "abort", "--stall-after", _STALL_AFTER_S]
+    command += ["--on-stall", "abort"]
+    command += _restarts(plan.command)
     if venv is not None:
         command += ["--python", str(venv / "bin" / "python")]
     command += plan.command[plan.command.index(_SCRIPT) :]

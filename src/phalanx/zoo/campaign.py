@@ -68,4 +68,5 @@ class Campaign:
             self.watched,
             outcome.peak_mb,
             fault.memory_mb,
+            outcome.began,
         )

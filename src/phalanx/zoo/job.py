@@ -44,6 +44,7 @@ class Outcome:
     spoke_s: float | None = None
     # the most memory that its processes took together, as far as was seen
     peak_mb: int = 0
+    began: float | None = None  # by the wall clock
 
     @property
     def clean(self) -> bool:
@@ -78,7 +79,7 @@ class Job:
         self.ports = [_free_port() for _ in range(plan.world_size + 1)]
 
     def execute(self) -> Outcome:
-        started = time.monotonic()
+        started, began = time.monotonic(), time.time()
         processes: dict[str, subprocess.Popen[bytes]] = {}
         timed_out = False
         try:
@@ -101,7 +102,7 @@ class Job:
         self.listener.look()
         heard = self.listener.heard
         spoke_s = None if heard is None else heard - started
-        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb)
+        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb, began)
 
     def _look(self) -> None:
         self.listener.look()

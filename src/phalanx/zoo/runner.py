@@ -35,11 +35,12 @@ def run_fault(
     With `watched` it is started by `phalanx run`, and `out` becomes the bundle that this leaves.
     """
     plan = cured_plan(fault) if cured else fault.run
+    if cured or fault.healthy or plan.ends_well or watched:
+        # a job that ends by itself may take longer on a busy machine, and a watched one is ended when it hangs;
+        # else a hang is cut off where its fault says
+        plan = replace(plan, timeout_s=plan.timeout_s * PATIENCE)
     if watched:
         plan = bundled_plan(fault, plan, venv)
-    if cured or fault.healthy or plan.ends_well:
-        # a job that ends by itself may take longer on a busy machine; a hang is cut off where its fault says
-        plan = replace(plan, timeout_s=plan.timeout_s * PATIENCE)
     with tempfile.TemporaryDirectory(prefix="zoo-", ignore_cleanup_errors=True) as made:
         scratch = Path(made)
         job = scratch / "job"

@@ -37,6 +37,7 @@ class Result:
     watched: bool = False
     peak_mb: int = 0
     set_aside_mb: int = 0
+    began: float | None = None  # by the wall clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,21 +94,6 @@ def named_table(marks: Sequence[Mark]) -> TextTable:
     return TextTable("Who is named, by the verdict and by the framework itself", NAMED_HEADINGS, tuple(rows))
 
 
-def times_table(results: Sequence[Result]) -> TextTable:
-    """Seconds from a job's start to the verdict of `phalanx run`, beside those until its logs told of trouble without it."""
-    plain = {one.name: one for one in results if not one.watched and not one.cured}
-    rows = []
-    for one in sorted((one for one in results if one.watched and not one.cured), key=lambda one: one.name):
-        alone = plain.get(one.name)
-        told = "not run" if alone is None else _seconds(alone.spoke_s, f"never in {alone.seconds:.0f}")
-        rows.append((one.name, _seconds(one.spoke_s, "none"), told))
-    return TextTable("Seconds from the start", ("fault", "to the verdict", "until the framework spoke"), tuple(rows))
-
-
-def _seconds(value: float | None, otherwise: str) -> str:
-    return otherwise if value is None else f"{value:.1f}"
-
-
 def misses(marks: Sequence[Mark]) -> Iterator[str]:
     """One line for each job in which something was missed."""
     for one in marks:

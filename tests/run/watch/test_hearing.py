@@ -45,3 +45,11 @@ def test_bytes_that_are_no_text() -> None:
     hearing.line(b"\xff\xfe\x00 step 3")
     hearing.digest(0.0)
     assert hearing.lines == 1
+
+
+def test_a_bar_within_an_epoch_and_a_loss_without_a_step_are_progress() -> None:
+    hearing = Hearing()
+    bar = "Epoch 1:  17%|█▋        | {}/30 [00:01<00:05,  4.0it/s]"
+    assert hear(hearing, *(bar.format(step) for step in range(5))) == 5
+    assert hearing.step == 4
+    assert hear(Hearing(), "loss: 0.5", "loss: 0.4", "loss: 0.4") == 3  # the repeated line is a form not heard before

@@ -70,7 +70,7 @@ def bed(tmp_path: Path) -> Iterator[list[str]]:
     """A network of our own, in which packets can be dropped: the command that runs something in it."""
     if os.geteuid() != 0 or not all(shutil.which(name) for name in ("unshare", "nsenter", "nft", "ip")):
         pytest.skip("needs root, and nftables, iproute2 and util-linux: apt-get install nftables iproute2 util-linux")
-    holder = subprocess.Popen(["unshare", "-n", "sleep", "100"])
+    holder = subprocess.Popen(["unshare", "-n", "sleep", "600"])
     inside = ["nsenter", "-t", str(holder.pid), "-n", "--"]
     try:
         end = time.monotonic() + 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -16,12 +16,23 @@ TICK = 0.5
 def play(
     detector: StallDetector, signs: Callable[[float], dict[int, Signs]], start: float, end: float
 ) -> list[tuple[float, Notice]]:
-    """Everything the detector said between two moments."""
+    """Everything the detector said between two moments, where the early look at the stacks finds nothing."""
     said = []
+    for now, notice in play_with_early_looks(detector, signs, start, end):
+        if notice.verdict is Verdict.APART:
+            detector.forgive(Verdict.APART)
+        else:
+            said.append((now, notice))
+    return said
+
+
+def play_with_early_looks(
+    detector: StallDetector, signs: Callable[[float], dict[int, Signs]], start: float, end: float
+) -> Iterator[tuple[float, Notice]]:
     for number in range(int((end - start) / TICK)):
         now = start + number * TICK
-        said += [(now, notice) for notice in detector.update(now, signs(now))]
-    return said
+        for notice in detector.update(now, signs(now)):
+            yield now, notice
 
 
 def steps(now: float, ranks: int = 3, step_s: float = 0.5) -> dict[int, Signs]:
@@ -43,9 +54,9 @@ def stopped_at(
             more = max(now - moment, 0.0)
             found[rank] = Signs(
                 sign.progress,
-                sign.cpu + more * (busy or {}).get(rank, 0.0),
-                sign.demand + more * (busy or {}).get(rank, 0.0),
-                int(more * (io or {}).get(rank, 0.0)),
+                cpu=sign.cpu + more * (busy or {}).get(rank, 0.0),
+                demand=sign.demand + more * (busy or {}).get(rank, 0.0),
+                io=int(more * (io or {}).get(rank, 0.0)),
                 connected=True,
             )
         return found
@@ -196,3 +207,27 @@ def test_a_pause_after_long_work_is_measured_from_the_end_of_the_work() -> None:
         notice for _, notice in play(detector, importing_then_waiting, 0, 85) if notice.verdict is Verdict.STALL
     ] == []
     assert [notice.verdict for _, notice in play(detector, importing_then_waiting, 85, 120)] == [Verdict.STALL]
+
+
+def test_ranks_that_wait_at_work_are_looked_at_after_the_floor_and_told_once() -> None:
+    """Horovod's waiting takes processor time; whether they only wait is for the stacks to say."""
+    detector = StallDetector(floor=8.0)
+    said = list(play_with_early_looks(detector, stopped_at(20.0, busy={0: 0.9, 1: 0.9, 2: 0.9}), 0.0, 80.0))
+    assert [notice.verdict for _, notice in said] == [Verdict.APART]
+    assert 28.0 <= said[0][0] <= 29.0
+    assert said[0][1].working == (0, 1, 2)
+
+
+def test_who_moves_data_is_not_looked_at_early() -> None:
+    detector = StallDetector(floor=8.0)
+    signs = stopped_at(20.0, busy={1: 0.9}, io={1: 5e6})
+    assert list(play_with_early_looks(detector, signs, 0.0, 34.0)) == []
+
+
+def test_who_floods_its_output_is_at_work() -> None:
+    """It waits until its lines are taken: that is no stall."""
+
+    def floods(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=int(min(now, 20.0) * 2), lines=int(now * 500), connected=True) for rank in (0, 1)}
+
+    assert Verdict.STALL not in [notice.verdict for _, notice in play(StallDetector(floor=8.0), floods, 0.0, 60.0)]

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.run.watch.heartbeat import Heartbeat
+from phalanx.run.watch.inside.phalanx_inside import CONNECTED
+from phalanx.run.watch.look import RankLook
+from phalanx.run.watch.processes import ProcessSample
+from phalanx.run.watch.stall import Signs
 from phalanx.run.watch.stragglers import Shares, StragglerWatch, describe, slowest_of
 from tests.run.watch.job import HEAD, running
 
@@ -69,3 +74,31 @@ for batch in DataLoader(Slow(), batch_size=1, num_workers=0):
         assert seen.data["why"] == "data"
         assert seen.data["others_wait"] > 0.5
         assert job.of_kind("stall") == []
+
+
+def look(time: float, rank: int, waits: float, data: float) -> RankLook:
+    """A rank after so many seconds of a job in step, four looks a second."""
+    looks = int(time * 4)
+    calls = int(time * 10)
+    beat = Heartbeat(rank, looks, time, CONNECTED, calls, calls, 0, looks, int(looks * data), int(looks * waits), {})
+    process = ProcessSample(rank, 1, "S", time, 0.0, 1, 0, 0, 0)
+    return RankLook(time, process, beat, None, 0.3 * time, 0.0, time, 0.0, 0, 0, calls, 0, Signs())
+
+
+def watched(seconds: float, slow_data: float) -> StragglerWatch:
+    watch = StragglerWatch()
+    for number in range(int(seconds * 2)):
+        now = number / 2
+        looks = {rank: look(now, rank, 0.7, 0.1) for rank in (0, 2)} | {1: look(now, 1, 0.05, slow_data)}
+        assert watch.update(now, looks) == []
+    return watch
+
+
+def test_a_short_job_is_judged_at_its_end() -> None:
+    (seen,) = watched(20, 0.9).at_the_end()
+    assert (seen.ranks, seen.data["why"]) == ((1,), "data")
+
+
+def test_a_short_job_is_not_judged_where_it_is_not_known_what_the_slow_rank_does_or_for_too_short() -> None:
+    assert watched(20, 0.0).at_the_end() == []
+    assert watched(6, 0.9).at_the_end() == []

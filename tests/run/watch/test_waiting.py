@@ -102,3 +102,22 @@ def test_a_stopped_and_an_ended_rank() -> None:
 
 def test_the_majority_is_never_accused() -> None:
     assert picture_of({0: waits(0), 1: elsewhere(1), 2: elsewhere(2)}, {}, 3).culprits == ()
+
+
+def aside(rank: int, line: int = 59, call: str = "global_mean") -> Standing:
+    frame = Frame("/home/user/job/train.py", line, "<module>")
+    return Standing(rank, Doing.COLLECTIVE, call, frame, f"if rank == {rank}", frame)
+
+
+def test_who_came_alone_to_a_collective_under_its_own_condition_is_to_blame() -> None:
+    picture = picture_of({0: aside(0), 1: elsewhere(1, 62)}, {}, 2)
+    assert (picture.culprits, picture.reason) == ((0,), "alone")
+    picture = picture_of({0: aside(0), 1: elsewhere(1), 2: elsewhere(2), 3: elsewhere(3)}, {}, 4)
+    assert picture.culprits == (0,)
+
+
+def test_who_waits_on_the_common_path_did_not_come_alone() -> None:
+    assert picture_of({0: waits(0), 1: elsewhere(1)}, {}, 2).culprits == (1,)
+    # most wait, under a condition that leaves one out: it is not they that went aside
+    most = {rank: aside(rank) for rank in (0, 1, 3)}
+    assert picture_of({**most, 2: elsewhere(2)}, {}, 4).culprits == (2,)

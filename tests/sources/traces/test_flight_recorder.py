@@ -275,3 +275,10 @@ def test_any_plain_value_is_read_or_refused(value: Any) -> None:
     for data in (pickle.dumps(value, 2), json.dumps(value).encode()):
         batch = read_batch([TraceInput("rank0", flight_recorder.NAME, data=data)], bounded=False)
         batch.frame()
+
+
+def test_the_size_of_the_world_that_a_dump_of_the_watch_states() -> None:
+    """Gloo lists no members: without it a rank that left no dump would not be missed."""
+    bare = dump(pg_config={"": {"name": "", "desc": "", "ranks": "[0, 1, 2, 3]"}}, rank=1)
+    assert one(json.dumps(bare | {"world_size": 4}).encode(), "collectives-1.json").world_size == 4
+    assert one(json.dumps(bare | {"world_size": -4}).encode(), "collectives-1.json").world_size is None

@@ -18,6 +18,7 @@ class Hearing:
 
     __slots__ = (
         "_kinds",
+        "_last_loss",
         "_rate_from",
         "_room",
         "advances",
@@ -39,6 +40,7 @@ class Hearing:
         self.pending: list[bytes] = []
         self._room = _LOOKED_AT
         self._kinds: dict[str, None] = {}
+        self._last_loss = ""
         self._rate_from: tuple[float, tuple[int, int]] | None = None
 
     def line(self, line: bytes) -> None:
@@ -59,6 +61,10 @@ class Hearing:
             position = position_of(text)
             if position is not None and position != (-1, -1):
                 self._advance(position, now)
+            elif position is not None and text != self._last_loss:
+                self._last_loss = text  # a loss without a step: another figure is another step
+                self.news += 1
+                self.advances += 1
             else:
                 self._remember(_NUMBER.sub("#", text))
 

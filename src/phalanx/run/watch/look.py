@@ -99,6 +99,7 @@ def look_at(
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
         demand=demand + wanted,  # a compiler that gets no processor is at work, too
         io=io.read + io.written + io.characters if io is not None else 0,
+        lines=hearing.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
         spinning=beat is not None and any(g.enqueued > g.completed and g.started >= 0 for g in beat.groups.values()),

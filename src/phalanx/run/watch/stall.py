@@ -15,6 +15,7 @@ from enum import StrEnum
 _WINDOW_S = 3.0  # over which work is measured
 _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
+_LINES_PER_SECOND = 100
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
@@ -32,6 +33,7 @@ class Signs:
     cpu: float = 0.0  # seconds of the rank and its children
     demand: float = 0.0  # seconds that its main thread ran or was ready to
     io: int = 0  # bytes
+    lines: int = 0  # of output
     stopped: bool = False
     blocked: bool = False  # in the kernel, waiting for a device
     spinning: bool = False  # its CPU time is that of waiting for a device's collective
@@ -42,6 +44,9 @@ class Verdict(StrEnum):
     """What the detector says, once each time that it becomes true."""
 
     STALL = "stall"  # nobody works
+    APART = (
+        "apart"  # early: nothing has moved for the least time; a stall if all wait in collectives at different places
+    )
     BUSY = "busy"  # others have waited for long for ranks that compute: worth a look whether they get anywhere
     CEILING = "ceiling"  # a rank works, but for longer than is allowed
     STOPPED = "stopped"  # a rank was stopped by a signal
@@ -57,6 +62,7 @@ class Notice:
     patience: float
     working: tuple[int, ...] = ()
     stopped: tuple[int, ...] = ()
+    moving: tuple[int, ...] = ()  # of those at work, who reads, writes or waits for a device
 
 
 class StallDetector:
@@ -102,7 +108,7 @@ class StallDetector:
         self._calls = max((sign.calls for sign in signs.values()), default=0)
         found: list[Notice] = []
         if self._has_moved(now, signs):
-            if self._said & {Verdict.STALL, Verdict.CEILING, Verdict.BUSY}:
+            if self._said & {Verdict.STALL, Verdict.CEILING, Verdict.BUSY, Verdict.APART}:
                 found.append(Notice(Verdict.RECOVERED, self.quiet(now), self.patience))
             self._note_gap(now)
         found += self._look_for_stopped(now, signs)
@@ -129,25 +135,33 @@ class StallDetector:
             self._gaps.append(self.quiet(now))
         self._settled += 1
         self._moved = now
-        self._said -= {Verdict.STALL, Verdict.CEILING, Verdict.BUSY}
+        self._said -= {Verdict.STALL, Verdict.CEILING, Verdict.BUSY, Verdict.APART}
 
     def _judge(self, now: float) -> list[Notice]:
         quiet, patience = self.quiet(now), self.patience
         working = self._working()
         if working:
             self._worked = now
-        if quiet < patience:
-            return []
         if quiet >= self._ceiling:
             return self._say_once(Notice(Verdict.CEILING, quiet, patience, working))
+        if quiet < patience or (working and quiet < 2 * patience):
+            return self._early(now, working)
         if working:
             # twice the patience: a computing rank is far more often slow than lost
-            return self._say_once(Notice(Verdict.BUSY, quiet, patience, working)) if quiet >= 2 * patience else []
+            return self._say_once(Notice(Verdict.BUSY, quiet, patience, working, moving=self._moving()))
         # A pause after long work is a pause: imports before a late start, an upload after an evaluation.
         idle = now - max(self._moved or 0.0, self._worked - _WINDOW_S)
         if idle < patience or now - self._past[0][0] < _WINDOW_S:
             return []
         return self._say_once(Notice(Verdict.STALL, quiet, patience))
+
+    def _early(self, now: float, working: tuple[int, ...]) -> list[Notice]:
+        """Before the job's rhythm is known, or while waiting itself takes processor time, as Horovod's does: ranks that wait
+        in collectives at different places wait for ever, and a look at their stacks tells that soon."""
+        quiet = self.quiet(now)
+        if quiet < max(self._floor, _FACTOR * max(self._gaps, default=0.0)) or self._moving():
+            return []
+        return self._say_once(Notice(Verdict.APART, quiet, self.patience, working))
 
     def _look_for_stopped(self, now: float, signs: Mapping[int, Signs]) -> list[Notice]:
         stopped = {rank for rank, sign in signs.items() if sign.stopped}
@@ -161,11 +175,16 @@ class StallDetector:
     def _say_once(self, finding: Notice) -> list[Notice]:
         if finding.verdict in self._said or (finding.verdict is Verdict.STALL and Verdict.STOPPED in self._said):
             return []
+        if Verdict.APART in self._said and finding.verdict is not Verdict.STOPPED:
+            return []  # the same stall, looked at or told before
         self._said.add(finding.verdict)
         return [finding]
 
     def _working(self) -> tuple[int, ...]:
         """Ranks that computed, read or wrote within the window."""
+        return tuple(sorted({*self._computing(), *self._moving()}))
+
+    def _computing(self) -> tuple[int, ...]:
         if len(self._past) < 2:
             return ()
         (before, earlier), (now, latest) = self._past[0], self._past[-1]
@@ -176,7 +195,21 @@ class StallDetector:
             if old is None:
                 continue
             cpu = max(sign.cpu - old.cpu, sign.demand - old.demand) / span
-            busy = cpu >= _BUSY and not sign.spinning
-            if busy or (sign.io - old.io) / span >= _BYTES_PER_SECOND or (sign.blocked and old.blocked):
+            # who floods its output waits most of the time until it is taken
+            floods = (sign.lines - old.lines) / span >= _LINES_PER_SECOND
+            if (cpu >= _BUSY and not sign.spinning) or floods:
                 found.append(rank)
-        return tuple(sorted(found))
+        return tuple(found)
+
+    def _moving(self) -> tuple[int, ...]:
+        if len(self._past) < 2:
+            return ()
+        (before, earlier), (now, latest) = self._past[0], self._past[-1]
+        span = max(now - before, 1e-6)
+        found = []
+        for rank, sign in latest.items():
+            old = earlier.get(rank)
+            if old is not None:
+                is_reading = (sign.io - old.io) / span >= _BYTES_PER_SECOND
+                found += [rank] if is_reading or (sign.blocked and old.blocked) else []
+        return tuple(found)

@@ -27,6 +27,8 @@ _STARTS = (
     ("tensorflow/python/distribute/collective_all_reduce_strategy.py", re.compile(r"_initialize_multi_worker|__init__")),
     ("jax/_src/distributed.py", re.compile(r"initialize")),
 )  # fmt: skip
+# A graph of TensorFlow that runs: a rank that stands in it and computes nothing waits for the other workers.
+_GRAPHS = "tensorflow/python/eager/execute.py"
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 _WAIT_CALL = re.compile(r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(")
@@ -63,13 +65,20 @@ class Standing:
 
 
 def standing_of(
-    rank: int, stacks: ProcessStacks, *, outstanding: bool | None, workers: tuple[ProcessStacks, ...] = ()
+    rank: int,
+    stacks: ProcessStacks,
+    *,
+    outstanding: bool | None,
+    workers: tuple[ProcessStacks, ...] = (),
+    is_idle: bool = False,
 ) -> Standing:
     """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done."""
     main = stacks.main
     if main is None or not main.frames:
         return Standing(rank, Doing.UNKNOWN, pid=stacks.pid)
-    doing, call = _doing(main.frames, outstanding)
+    doing, call = doing_of(main.frames, outstanding)
+    if doing is Doing.ELSEWHERE and is_idle and (graph := _graph_of(main.frames)):
+        doing, call = Doing.COLLECTIVE, graph
     mine = [frame for frame in main.frames if frame.is_user_code]
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
@@ -93,14 +102,9 @@ def standing_of(
     )
 
 
-def _doing(frames: tuple[Frame, ...], outstanding: bool | None) -> tuple[Doing, str]:
-    """By the library's frames below the user's innermost one."""
-    below: list[Frame] = []
-    for frame in reversed(frames):
-        if frame.is_user_code:
-            break
-        below.append(frame)
-    below.reverse()  # the function that the user called comes first: that is the name people know
+def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tuple[Doing, str]:
+    """By the library's frames below the user's innermost one; the function that the user called is the name people know."""
+    below = _below(frames)
     for frame in below:
         if _matches(frame, _STARTS):
             return Doing.CONNECT, frame.function
@@ -115,6 +119,24 @@ def _doing(frames: tuple[Frame, ...], outstanding: bool | None) -> tuple[Doing, 
     if outstanding and any("torch/distributed/" in path or "torch/nn/parallel/" in path for path in paths):
         return Doing.COLLECTIVE, below[0].function
     return Doing.ELSEWHERE, ""
+
+
+def _graph_of(frames: tuple[Frame, ...]) -> str:
+    """The call by which the script runs a graph of TensorFlow, if it stands in one; for a bare function its own name is unknown."""
+    if not frames or _GRAPHS not in frames[-1].file.replace("\\", "/"):
+        return ""
+    called = [frame.function for frame in _below(frames) if "distribute/" in frame.file or "keras/" in frame.file]
+    return called[0].rsplit(".", 1)[-1] if called else "a TensorFlow function"
+
+
+def _below(frames: tuple[Frame, ...]) -> list[Frame]:
+    """The library's frames below the user's innermost one, the function that the user called first."""
+    below: list[Frame] = []
+    for frame in reversed(frames):
+        if frame.is_user_code:
+            break
+        below.append(frame)
+    return below[::-1]
 
 
 def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:

@@ -17,6 +17,12 @@ _WINDOW_S = 15.0
 _IN_A_ROW = 3  # windows that must agree: steadily, not by chance
 _FEWEST_CALLS = 10
 _FEWEST_LOOKS = 20
+# A job that ends before it was long enough watched is judged whole, if the same rank was slow in most of its short pieces.
+_PIECE_S = 3.0
+_FEWEST_PIECES = 3
+_MOST_PIECES = 0.75
+_LOOKS_A_PIECE, _CALLS_A_PIECE = 6, 4
+_PROVEN = ("data", "compute", "memory")  # in so short a time who idles, or lacks a processor, may do so by chance
 _GAP = 0.2  # by how much more of their time the others wait
 _OFTEN = 0.3
 _FAULTS_PER_S = 50.0
@@ -43,9 +49,13 @@ class StragglerWatch:
         self._since: float | None = None
         self._row: list[int] = []
         self._told: int | None = None
+        self._pieces: list[int | None] = []  # the slowest of each short piece, from the first that could be judged
+        self._first: Mapping[int, RankLook] = {}
+        self._last: Mapping[int, RankLook] = {}
 
     def update(self, now: float, looks: Mapping[int, RankLook]) -> list[Observation]:
         """Compare the ranks once a window."""
+        self._note_piece(looks)
         if self._since is None or looks.keys() != self._before.keys():
             self._since, self._before, self._row = now, dict(looks), []
             return []
@@ -63,16 +73,51 @@ class StragglerWatch:
         self._told = slowest
         return [describe(slowest, shares)]
 
+    def at_the_end(self) -> list[Observation]:
+        """The ranks begin to end, well: what is to be said of the whole job, if nothing was said before."""
+        pieces = self._pieces
+        if self._told is not None or len(pieces) < _FEWEST_PIECES:
+            return []
+        shares = shares_of(self._first, self._last)
+        slowest = slowest_of(shares) if shares is not None else None
+        if shares is None or slowest is None or pieces.count(slowest) < _MOST_PIECES * len(pieces):
+            return []
+        told = describe(slowest, shares)
+        if told.data["why"] not in _PROVEN:
+            return []
+        self._told = slowest
+        return [told]
 
-def shares_of(before: Mapping[int, RankLook], after: Mapping[int, RankLook]) -> dict[int, Shares] | None:
+    def _note_piece(self, looks: Mapping[int, RankLook]) -> None:
+        """Pieces in which nothing can be compared, before the ranks are connected or after, are left out."""
+        last, newest = self._last, max((look.time for look in looks.values()), default=0.0)
+        if looks.keys() != last.keys():
+            self._last = dict(looks)
+            return
+        if newest - max((look.time for look in last.values()), default=newest) < _PIECE_S:
+            return
+        shares = shares_of(last, looks, _LOOKS_A_PIECE, _CALLS_A_PIECE)
+        if shares is not None:
+            self._first = self._first or last
+            self._pieces.append(slowest_of(shares))
+        if shares is not None or not self._pieces:
+            self._last = dict(looks)
+
+
+def shares_of(
+    before: Mapping[int, RankLook],
+    after: Mapping[int, RankLook],
+    fewest_looks: int = _FEWEST_LOOKS,
+    fewest_calls: int = _FEWEST_CALLS,
+) -> dict[int, Shares] | None:
     """What each rank did between two looks; None unless all are watched from inside and went forward."""
     found = {}
     for rank, new in after.items():
-        old = before[rank]
+        old = before.get(rank, new)
         if new.beat is None or old.beat is None or not new.beat.connected:
             return None
         looks, span = new.beat.looks - old.beat.looks, new.time - old.time
-        if looks < _FEWEST_LOOKS or new.beat.progress - old.beat.progress < _FEWEST_CALLS or span <= 0:
+        if looks < fewest_looks or new.beat.progress - old.beat.progress < fewest_calls or span <= 0:
             return None
         moved = new.signs.io - old.signs.io
         found[rank] = Shares(

@@ -15,11 +15,12 @@ from phalanx.run.watch.network import NetworkView, view_network
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stacks import ProcessStacks, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
-from phalanx.run.watch.standing import Doing, Standing, standing_of
+from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
 from phalanx.run.watch.waiting import picture_of
 
 _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
+_FEWEST_LOOKS = 4
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -64,13 +65,17 @@ class Inquiry:
         network = view_network(self._pids)
         working = {self._pids[rank]: rank for rank in self.notice.working if rank in self._pids}
         held = frozenset(pid for pid, rank in working.items() if self._holds_the_lock(rank))
-        if self.notice.verdict is Verdict.BUSY and not spins(list(working), held):
+        if self.notice.verdict is Verdict.BUSY and not self._gets_nowhere(working, held):
+            return None
+        if self.notice.verdict is Verdict.APART and not self._all_wait_apart():
             return None
         taken = self._take()
         standings = self._standings(taken)
         picture = picture_of(standings, taken.recorders, self._size)
         if self.notice.verdict is Verdict.BUSY and not picture.waiting:
             return None  # nobody waits: everybody computes, each for itself
+        if self.notice.verdict is Verdict.APART and not picture.culprits:
+            return None  # what cannot be told early is told when the job's own rhythm is exceeded
         found = _network_observation(network)
         culprits = picture.culprits
         if found and picture.reason not in ("stopped", "ended"):
@@ -92,6 +97,39 @@ class Inquiry:
             text += f". No stacks: {taken.error}"
         return [*found, Observation("stall", culprits, text, data)]
 
+    def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
+        """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""
+        seen = looks_at(list(working))
+        waiting = {
+            pid
+            for pid, rank in working.items()
+            if rank not in self.notice.moving and waits(seen[pid], self._has_entered(rank))
+        }
+        return (
+            spins({pid: seen[pid] for pid in working if pid not in waiting}, held) if waiting != set(working) else True
+        )
+
+    def _all_wait_apart(self) -> bool:
+        """Whether every rank stands in a collective, always at the same line, and not all of them at one line."""
+        if len(self._pids) < 2 or self._ended or any(self._has_entered(rank) is False for rank in self._pids):
+            return False
+        first = take_stacks(list(self._pids.values()), pause=False).values()
+        entered = {pid: self._has_entered(rank) for rank, pid in self._pids.items()}
+        if not all(one.main and doing_of(one.main.frames, entered[one.pid])[0] is Doing.COLLECTIVE for one in first):
+            return False
+        seen = looks_at(list(self._pids.values()))
+        if not all(waits(stacks, entered[pid]) for pid, stacks in seen.items()):
+            return False
+        places = {
+            next((frame for frame in reversed(stacks[0]) if frame.is_user_code), None) for stacks in seen.values()
+        }
+        return len(places) > 1 and None not in places
+
+    def _has_entered(self, rank: int) -> bool | None:
+        """Whether the rank has entered a collective that is not done; None where only its stack can tell."""
+        look = self._looks.get(rank)
+        return look.beat.outstanding if look is not None and look.beat is not None and look.beat.connected else None
+
     def _standings(self, taken: Snapshot) -> dict[int, Standing]:
         found: dict[int, Standing] = {}
         for rank, stacks in taken.stacks.items():
@@ -110,10 +148,11 @@ class Inquiry:
     def _standing(self, rank: int, stacks: ProcessStacks, taken: Snapshot) -> Standing:
         recorder = taken.recorders.get(rank)
         outstanding = any(state.waits_in is not None for state in recorder.values()) if recorder is not None else None
-        look = self._looks.get(rank)
-        if outstanding is None and look is not None and look.beat is not None and look.beat.connected:
-            outstanding = look.beat.outstanding
-        standing = standing_of(rank, stacks, outstanding=outstanding, workers=taken.workers.get(rank, ()))
+        if outstanding is None:
+            outstanding = self._has_entered(rank)
+        is_idle = rank not in self.notice.working
+        workers = taken.workers.get(rank, ())
+        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle)
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
         return replace(standing, holds_lock=self._holds_the_lock(rank))
@@ -126,26 +165,41 @@ def _network_observation(view: NetworkView) -> list[Observation]:
     return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32]})]
 
 
-def spins(pids: Sequence[int], held: frozenset[int] = frozenset()) -> bool:
+def looks_at(pids: Sequence[int]) -> dict[int, list[tuple[Frame, ...]]]:
+    """The main threads' stacks, several times within some seconds; a look that failed is left out."""
+    seen: dict[int, list[tuple[Frame, ...]]] = {pid: [] for pid in pids}
+    for number in range(_LOOKS):
+        if number:
+            time.sleep(_BETWEEN_S)
+        for pid, stacks in take_stacks(pids, pause=False).items():
+            if stacks.main is not None and stacks.main.frames:
+                seen[pid].append(stacks.main.frames)
+    return seen
+
+
+def waits(looks: Sequence[tuple[Frame, ...]], has_entered: bool | None = None) -> bool:
+    """Whether a rank stands in a collective whenever it is looked at, called from the same line. Senders and receivers do so
+    in a pipeline too."""
+    calls = {doing_of(frames, has_entered) for frames in looks}
+    places = {tuple(frame for frame in frames if frame.is_user_code) for frames in looks}
+    if len(looks) < _FEWEST_LOOKS or len(calls) != 1 or len(places) != 1:
+        return False
+    ((doing, call),) = calls
+    return doing is Doing.COLLECTIVE and not call.startswith(("send", "recv", "batch_isend"))
+
+
+def spins(seen: Mapping[int, Sequence[tuple[Frame, ...]]], held: frozenset[int] = frozenset()) -> bool:
     """Whether every one of these processes computes and gets nowhere.
 
     It turns round in a few lines of the user's own code; or, for those of `held`, whose native code keeps the
     interpreter's lock, never moves at all. An evaluation is seen at many places, and deep inside the framework.
     """
-    if not pids:
-        return False
-    seen: dict[int, set[tuple[str, int]]] = {pid: set() for pid in pids}
-    whole: dict[int, set[tuple[Frame, ...]]] = {pid: set() for pid in pids}
-    for number in range(_LOOKS):
-        if number:
-            time.sleep(_BETWEEN_S)
-        for pid, stacks in take_stacks(pids, pause=False).items():
-            main = stacks.main
-            if main is None or not main.frames:
-                continue
-            innermost = main.frames[-1]
-            if not innermost.is_user_code and pid not in held:
+    for pid, looks in seen.items():
+        innermost = [frames[-1] for frames in looks]
+        places = {(frame.file, frame.line) for frame in innermost}
+        if pid in held:
+            if len(set(looks)) != 1:
                 return False
-            seen[pid].add((innermost.file, innermost.line))
-            whole[pid].add(main.frames)
-    return all(len(whole[pid]) == 1 if pid in held else 0 < len(places) <= _FEW_LINES for pid, places in seen.items())
+        elif not all(frame.is_user_code for frame in innermost) or not 0 < len(places) <= _FEW_LINES:
+            return False
+    return bool(seen)

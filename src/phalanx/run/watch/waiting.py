@@ -21,7 +21,7 @@ class Picture:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, elsewhere, odd, mismatch, connect, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, odd, mismatch, connect, nobody
     data: Mapping[str, Any]
 
 
@@ -67,11 +67,25 @@ def _blame(
         return found
     waiting = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT]
     others = by_doing[Doing.ELSEWHERE] | by_doing[Doing.DATA]
+    if alone := _came_alone(standings, waiting, others):
+        return alone, "alone"
     if waiting and others and _is_minority(others, size):
         return frozenset(others), "data" if others <= by_doing[Doing.DATA] else "elsewhere"
     if by_doing[Doing.CONNECT] and by_doing[Doing.CONNECT] != waiting | others:
         return frozenset(), "nobody"
     return _by_place(standings, waiting, size)
+
+
+def _came_alone(standings: Mapping[int, Standing], waiting: set[int], others: set[int]) -> frozenset[int]:
+    """Those that wait in a collective which a condition on the rank led them to, while at least as many, under none, are not
+    in any: a call that only some make."""
+    aside = {rank for rank in waiting if standings[rank].condition}
+    on_common_path = not any(standings[rank].condition for rank in others)
+    return (
+        frozenset(waiting)
+        if waiting and aside == waiting and len(others) >= len(waiting) and on_common_path
+        else frozenset()
+    )
 
 
 def _by_sequence(

@@ -13,6 +13,8 @@ from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.inside.phalanx_inside import CALL
+from phalanx.run.watch.last_words import call_of, failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
@@ -21,7 +23,7 @@ from phalanx.run.watch.stragglers import StragglerWatch
 from phalanx.run.watch.suspicion import Inquiry
 
 _SAMPLE_S = 5.0  # between two lines of samples a rank
-_BETWEEN_BUSY_LOOKS_S = 30.0
+_BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
 _NATIVE_AFTER_S = 6.0
 _FAMILIES_EVERY_S = 1.5
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
@@ -48,9 +50,10 @@ class Watch:
         self._told_stall = False
         self._families: dict[int, list[int]] = {}
         self._families_noted = 0.0
-        self._next_busy_look = 0.0
+        self._next_look: dict[Verdict, float] = {}
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
+        self._parting: list[Observation] = []  # told with the next look
 
     def environment(self, rank: int) -> Mapping[str, str]:
         """What makes Python start the watch inside; nothing if that is off or nobody would listen."""
@@ -75,13 +78,18 @@ class Watch:
 
     def ended(self, rank: int, code: int) -> Mapping[str, Any]:
         """Why the rank is gone."""
+        if code == 0 and not self._ended:
+            self._parting += self._stragglers.at_the_end()
         self._ended[rank] = code
         pid = self._pids.pop(rank, None)
         look = self._looks.pop(rank, None)
         if pid is None:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
-        return self._deaths.reason(pid, code, look, last)
+        why = self._deaths.reason(pid, code, look, last)
+        if code == 0:
+            return why
+        return {**failure_of(last), **call_of(rank_folder(self._setup.attempt, rank) / CALL), **why}
 
     def tick(self) -> Sequence[Observation]:
         """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
@@ -106,8 +114,8 @@ class Watch:
                     self._looks[rank] = look
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
-        found: list[Observation] = []
-        if len(signs) == len(self._pids):  # before, the first round is not over
+        found, self._parting = self._parting, []
+        if self._setup.notices_stalls and len(signs) == len(self._pids):  # before, the first round is not over
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)
         found += self._finished_inquiry(now)
@@ -158,8 +166,8 @@ class Watch:
             self._told_stall = False
             text = f"the job moves again after {notice.quiet:.0f} s"
             return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
-        if notice.verdict is Verdict.BUSY and now < self._next_busy_look:
-            self._detector.forgive(Verdict.BUSY)
+        if notice.verdict in (Verdict.BUSY, Verdict.APART) and now < self._next_look.get(notice.verdict, 0.0):
+            self._detector.forgive(notice.verdict)
             return []
         if self._inquiry is None:
             self._inquiry = Inquiry(
@@ -175,8 +183,8 @@ class Watch:
         if self._inquiry is None or not self._inquiry.finished:
             return []
         inquiry, self._inquiry = self._inquiry, None
-        if inquiry.observations is None:  # the busy ranks get somewhere: look again later
-            self._next_busy_look = now + _BETWEEN_BUSY_LOOKS_S
+        if inquiry.observations is None:  # the ranks get somewhere, or may: look again later
+            self._next_look[inquiry.notice.verdict] = now + _BETWEEN_LOOKS_S
             self._detector.forgive(inquiry.notice.verdict)
             return []
         if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:

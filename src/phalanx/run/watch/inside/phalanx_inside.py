@@ -40,6 +40,7 @@ MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
 STARTED, IMPORTED, CONNECTED, LEAVING = 1, 2, 3, 4
 BEAT_S = 0.25
 RECORDER = "torch._C._distributed_c10d"
+CALL = "last-call.json"
 
 
 def start(told: str) -> None:
@@ -51,6 +52,7 @@ def start(told: str) -> None:
     watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
     watch.beat(STARTED)
     _enable_faulthandler()
+    _note_call_at_exit(path)
     sys.meta_path.insert(0, _Herald(watch))
 
 
@@ -75,6 +77,23 @@ def _enable_faulthandler() -> None:
 
     if not faulthandler.is_enabled():
         faulthandler.enable(file=2)
+
+
+def _note_call_at_exit(path: str) -> None:
+    """Of a rank that ends by an exception within a collective: what it had asked for."""
+    import atexit
+
+    from phalanx_last_call import last_call  # now: its folder is on the path for a moment only
+
+    pid = os.getpid()
+
+    def note() -> None:
+        call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
+        if call:
+            with open(os.path.join(os.path.dirname(path), CALL), "w", encoding="utf-8") as file:
+                json.dump(call, file)
+
+    atexit.register(note)
 
 
 class _Herald:
@@ -120,7 +139,25 @@ class _Watch:
         if os.getpid() == self._pid and self._thread is not None:
             self._stop.set()
             self._thread.join(1.0)
+            try:
+                self._dump_last_words()
+            except Exception:  # the end of the rank is not ours to disturb
+                pass
             self.beat(LEAVING, self._groups_seen)
+
+    def _dump_last_words(self) -> None:
+        """A rank that ends by an exception, or in the middle of a collective, leaves its recorder: what it called last
+        tells who broke step, and nobody can ask it later."""
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is None or not distributed.is_initialized():
+            return
+        outstanding = any(enqueued > completed for _, enqueued, _, completed in self._groups() or ())
+        if outstanding or getattr(sys, "last_value", None) is not None:
+            asked = REQUEST.unpack_from(self._page, REQUEST_AT)[0]
+            number = max(asked, self._answered + 1)
+            self._dump(number)
+            self._answered = number
+            REQUEST.pack_into(self._page, ANSWER_AT, number)
 
     def _run(self) -> None:
         told = False
@@ -160,7 +197,10 @@ class _Watch:
     def beat(self, phase: int, groups: Sequence[Group] = ()) -> None:
         page = self._page
         self._beats += 1
-        self._look(any(enqueued > completed for _, enqueued, _, completed in groups))
+        self._look(
+            any(enqueued > completed for _, enqueued, _, completed in groups),
+            any(started > completed for _, _, started, completed in groups),
+        )
         enqueued = sum(max(group[1], 0) for group in groups)
         completed = sum(max(group[3], 0) for group in groups)
         kept = self._groups_seen = groups[:MOST_GROUPS]
@@ -174,8 +214,9 @@ class _Watch:
             page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
         )
 
-    def _look(self, outstanding: bool) -> None:
-        """Where the main thread is: in a data loader, or in a collective that is not done."""
+    def _look(self, outstanding: bool, on_device: bool) -> None:
+        """Where the main thread is: in a data loader, or in a collective that is not done. A device that has begun a
+        collective and not ended it waits there for the other devices, whatever the thread does."""
         frame = sys._current_frames().get(self._main)
         depth = 0
         place = ""
@@ -192,7 +233,7 @@ class _Watch:
             depth += 1
         self._looks[0] += 1
         self._looks[1] += place == "data"
-        self._looks[2] += place == "collective" and outstanding
+        self._looks[2] += on_device or (place == "collective" and outstanding)
 
     def _answer(self, number: int) -> None:
         """The files of a snapshot: stacks first, because they cannot fail."""

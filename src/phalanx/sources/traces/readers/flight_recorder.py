@@ -29,6 +29,7 @@ _KEYS = (b"pg_config", b"pg_status", b"nccl_comm_state", b"nccl_version", b"comm
 _TRIES = 64  # places from the end at which a cut dump may have broken off
 _WORTH_LOOKING = 1 << 13  # bytes of a dump in which calls repeat
 _RANKS = re.compile(r"\[[\d, ]*\]")
+_LARGEST_WORLD = 1_000_000
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -67,7 +68,7 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         dropped=columns.dropped,
         truncated=truncated,
         host=_text(dump.get("host_name")),
-        world_size=_world_size(columns, config),
+        world_size=_world_size(dump, columns, config),
         notes=notes,
     )
 
@@ -156,8 +157,10 @@ def _rank(dump: dict[Any, Any], columns: Columns) -> int | None:
     return common.pop() if len(common) == 1 else None
 
 
-def _world_size(columns: Columns, config: dict[str, Group]) -> int | None:
-    """The size of the group of all ranks: the first that is made, or the one that says so."""
+def _world_size(dump: dict[Any, Any], columns: Columns, config: dict[str, Group]) -> int | None:
+    """The size of the group of all ranks, as `phalanx run` writes it, or that of the first group, or of the one that says so."""
+    if type(stated := dump.get("world_size")) is int and 0 < stated <= _LARGEST_WORLD:
+        return stated
     for group in config.values():
         if group.members and (group.description == "default_pg" or group.name == "0"):
             return len(group.members)

@@ -1,0 +1,53 @@
+"""The job of run_vs_torchrun.py: a small DDP training that runs so many steps as it is told, when it is told, and tells its times.
+
+Each rank reads numbers of steps, a line each, from its own pipe in BENCH_FOLDER; rank 0 writes what a block took to another.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+width, folder = int(sys.argv[1]), Path(os.environ["BENCH_FOLDER"])
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(1))
+first = time.time()
+rank = dist.get_rank()
+torch.manual_seed(0)
+layers = [torch.nn.Linear(width, width) for _ in range(4)]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch = torch.randn(32, width)
+
+
+def step() -> None:
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+
+
+for _ in range(10):
+    step()
+watching = [thread.native_id for thread in threading.enumerate() if thread.name == "phalanx-watch"]
+(folder / f"watching-{rank}").write_text(" ".join(map(str, watching)))
+launcher = os.getppid()
+status = Path(f"/proc/{launcher}/status").read_text().splitlines()
+peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+facts = {"pid": os.getpid(), "launcher": launcher, "first": first, "launcher_mb": peak / 1024}
+(folder / f"started-{rank}.new").write_text(json.dumps(facts))
+(folder / f"started-{rank}.new").rename(folder / f"started-{rank}")
+with (folder / f"told-{rank}").open() as told, (folder / f"answer-{rank}").open("w") as answer:
+    for line in told:
+        times = []
+        for _ in range(int(line)):
+            began = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - began)
+        answer.write(json.dumps(times) + "\n")
+        answer.flush()
+dist.destroy_process_group()

@@ -1,0 +1,51 @@
+"""Reads where in the user's code a rank failed from the traceback that it printed last, and under which condition on the rank."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from phalanx.model import Frame
+from phalanx.run.watch.conditions import condition_above
+
+_BEGINS = b"Traceback (most recent call last):"
+_FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
+
+
+def call_of(file: Path) -> dict[str, Any]:
+    """`call`: the collective in which the rank failed, as the watch inside wrote it down; empty if it did not."""
+    try:
+        loaded = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {"call": {str(key): str(value) for key, value in loaded.items()}} if isinstance(loaded, dict) else {}
+
+
+def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
+    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback.
+
+    Told while the script is at hand: who reads the bundle elsewhere has only the lines of the traceback.
+    """
+    frames = _last_traceback(last)
+    mine = [frame for frame in frames if frame.is_user_code]
+    if not mine:
+        return {}
+    found: dict[str, Any] = {"failed_at": mine[-1].place}
+    if (under := condition_above(tuple(frames))) is not None:
+        found |= {"condition": under[0], "condition_at": under[1].place}
+    return found
+
+
+def _last_traceback(last: Iterable[bytes]) -> list[Frame]:
+    """Outermost frame first. Of chained exceptions the last is the one that ended the rank."""
+    frames: list[Frame] = []
+    for line in last:
+        if line.rstrip().endswith(_BEGINS):
+            frames = []
+        elif (match := _FRAME.match(line)) is not None:
+            name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
+            frames.append(Frame(name, int(match["line"]), function))
+    return frames

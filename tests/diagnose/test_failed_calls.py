@@ -1,0 +1,56 @@
+"""Ranks of a watched job that failed in a collective: who had asked for something else, or went aside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.conftest import Diagnose
+
+HOROVOD = "horovod.common.exceptions.HorovodInternalError: Mismatched ALLREDUCE tensor shapes: One rank sent a tensor of shape [4], but another rank sent a tensor of shape [3].\n"
+TENSORFLOW = (
+    "tensorflow.python.framework.errors_impl.InternalError: Collective ops is aborted by: Collective instance 199 "
+    "expected type 0 and data_type 1 but got type 0 and data_type 9\n"
+)
+
+
+def job(text: str, why: list[dict[str, Any]], framework: str = "horovod") -> dict[str, bytes]:
+    """A bundle in which every rank printed the same and ended with 1."""
+    manifest = {"schema": "phalanx.bundle/1", "size": len(why), "framework": framework}
+    files = {"manifest.json": json.dumps(manifest).encode()}
+    for rank, one in enumerate(why):
+        said = f'step 3 loss 0.2\nTraceback (most recent call last):\n  File "/home/user/train.py", line 9, in <module>\n    run()\n{text}'
+        record = {"schema": "phalanx.exit/1", "rank": rank, "code": 1, "by": None, "order": rank, "why": one}
+        files[f"attempt0/rank{rank}/output.log"] = said.encode()
+        files[f"attempt0/rank{rank}/exit.json"] = json.dumps(record).encode()
+    return files
+
+
+def culprits(diagnose: Diagnose, files: dict[str, bytes]) -> tuple[int, ...]:
+    verdict = diagnose(files).verdict
+    assert verdict is not None
+    return verdict.culprit_ranks
+
+
+def call(**facts: str) -> dict[str, Any]:
+    return {"failed_at": "train.py:9", "call": {"op": "allreduce", "name": "counts", **facts}}
+
+
+def test_the_rank_whose_call_differs_from_most_is_to_blame(diagnose: Diagnose) -> None:
+    calls = [call(shape="[4]"), call(shape="[3]"), call(shape="[4]")]
+    assert culprits(diagnose, job(HOROVOD, calls)) == (1,)
+
+
+def test_a_tie_of_calls_accuses_nobody(diagnose: Diagnose) -> None:
+    assert culprits(diagnose, job(HOROVOD, [call(shape="[4]"), call(shape="[3]")])) == ()
+    assert culprits(diagnose, job(HOROVOD, [call(shape="[4]")] * 3)) == ()
+    # of three ranks one told nothing, and the others differ: no majority
+    assert culprits(diagnose, job(HOROVOD, [call(shape="[4]"), call(shape="[3]"), {}])) == ()
+
+
+def test_who_failed_under_a_condition_on_the_rank_went_aside(diagnose: Diagnose) -> None:
+    aside = {"failed_at": "train.py:57", "condition": "if rank == 0", "condition_at": "train.py:57"}
+    common = {"failed_at": "train.py:52"}
+    assert culprits(diagnose, job(TENSORFLOW, [aside, common], "tensorflow")) == (0,)
+    assert culprits(diagnose, job(TENSORFLOW, [common, common], "tensorflow")) == ()
+    assert culprits(diagnose, job(TENSORFLOW, [aside, aside], "tensorflow")) == ()

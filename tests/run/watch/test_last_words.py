@@ -1,0 +1,91 @@
+"""Where a rank failed, under which condition, and in which collective: from its traceback and its last call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+from phalanx.run.watch.inside.phalanx_last_call import last_call
+from phalanx.run.watch.last_words import call_of, failure_of
+
+SCRIPT = """\
+def mean(value):
+    return reduce(value)
+if rank == 0:
+    mean(1)
+mean(2)
+"""
+
+
+def traceback(script: Path, line: int, prefix: str = "") -> list[bytes]:
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "{script}", line {line}, in <module>',
+        f'  File "{script}", line 2, in mean',
+        '  File "/opt/venv/lib/python3.11/site-packages/tensorflow/execute.py", line 53, in quick_execute',
+        "UnavailableError: Collective ops is aborted",
+    ]
+    return [(prefix + text).encode() for text in lines]
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_the_condition_under_which_the_rank_failed_is_told(tmp_path: Path, prefix: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    aside, common = failure_of(traceback(script, 4, prefix)), failure_of(traceback(script, 5, prefix))
+    assert aside == {"failed_at": "train.py:2", "condition": "if rank == 0", "condition_at": "train.py:4"}
+    assert common == {"failed_at": "train.py:2"}
+
+
+def test_the_last_of_several_exceptions_counts(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    assert "condition" not in failure_of(traceback(script, 4) + traceback(script, 5))
+    assert failure_of([b"step 1", b"step 2"]) == {}
+
+
+class Tensor:
+    shape, dtype = (3, 4), "float32"
+
+
+def raised_in(folder: Path, body: str) -> TracebackType | None:
+    """The traceback of a call into a module that lies where Horovod would."""
+    file = folder / "horovod" / "torch" / "mpi_ops.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(body)
+    space: dict[str, object] = {}
+    exec(compile(body, str(file), "exec"), space)
+    call = space["call"]
+    assert callable(call)
+    try:
+        call(Tensor())
+    except RuntimeError:
+        return sys.exc_info()[2]
+    return None
+
+
+def test_what_a_rank_had_asked_for_is_read_from_the_frames_of_its_exception(tmp_path: Path) -> None:
+    body = """\
+def synchronize(handle):
+    raise RuntimeError("Mismatched BROADCAST root ranks")
+def call(tensor, root_rank=2, name="weight"):
+    synchronize(7)
+"""
+    found = last_call(raised_in(tmp_path, body))
+    assert found == {"op": "call", "root": "2", "name": "weight", "shape": "[3, 4]", "dtype": "float32"}
+
+
+def test_an_exception_from_elsewhere_tells_of_no_call() -> None:
+    try:
+        raise ValueError("bad sample")
+    except ValueError:
+        assert last_call(sys.exc_info()[2]) == {}
+    assert last_call(None) == {}
+
+
+def test_a_damaged_record_is_none(tmp_path: Path) -> None:
+    (tmp_path / "last-call.json").write_text("{")
+    assert call_of(tmp_path / "last-call.json") == call_of(tmp_path / "missing") == {}
