@@ -86,7 +86,7 @@ class Plan:
             for name, value in self.framework.variables(seat, meeting).items()
             if name not in self.spec.environment  # what the user says on the command line stands
         }
-        if (devices := self.devices[seat.rank]) is not None:
+        if (devices := self.devices[seat.at.local_rank]) is not None:
             found |= {"CUDA_VISIBLE_DEVICES": devices, "HIP_VISIBLE_DEVICES": devices}
         return found
 
