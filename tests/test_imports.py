@@ -21,8 +21,24 @@ ALLOWED = {
     "zoo": {"model", "knowledge"},
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
+    "backends": {"model"},
+    "remote": {"model", "frameworks", "sources", "backends", "run"},
+    "calls": {"model", "frameworks", "sources", "backends", "run", "remote"},
     "report": {"model", "knowledge"},
-    "cli": {"cache", "model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
+    "cli": {
+        "cache",
+        "model",
+        "knowledge",
+        "frameworks",
+        "sources",
+        "study",
+        "zoo",
+        "diagnose",
+        "run",
+        "report",
+        "backends",
+        "remote",
+    },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 

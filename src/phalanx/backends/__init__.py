@@ -23,7 +23,9 @@ def load_backend(name: str) -> Backend:
         if entry.name == name:
             found[f"{entry.value} ({_owner(entry)})"] = _load(entry)
     if len(found) > 1:
-        raise BackendError(f"two backends are called {name}: {' and '.join(sorted(found))}; remove or rename one of them")
+        raise BackendError(
+            f"two backends are called {name}: {' and '.join(sorted(found))}; remove or rename one of them"
+        )
     if not found:
         raise BackendError(f"no backend is called {name}; there are {', '.join(backend_names())}")
     return cast(Backend, next(iter(found.values())))

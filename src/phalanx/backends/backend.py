@@ -147,6 +147,8 @@ class Backend(Protocol):
 def spread(workers: int, nodes: int) -> tuple[int, ...]:
     """So many workers on each node, as evenly as can be. Raises BackendError."""
     if nodes > workers:
-        raise BackendError(f"{workers} workers cannot be spread over {nodes} nodes: ask for fewer nodes or more workers")
+        raise BackendError(
+            f"{workers} workers cannot be spread over {nodes} nodes: ask for fewer nodes or more workers"
+        )
     each, more = divmod(workers, nodes)
     return tuple(each + (node < more) for node in range(nodes))

@@ -17,10 +17,14 @@ def plan(request: Request) -> Plan:
     nodes = request.count("nodes", 1)
     layout = spread(request.workers, nodes)
     commands = tuple(
-        Command(request.agent, f"the agent of node {node}: {count} worker{'s' if count > 1 else ''}", request.environment)
+        Command(
+            request.agent, f"the agent of node {node}: {count} worker{'s' if count > 1 else ''}", request.environment
+        )
         for node, count in enumerate(layout)
     )
-    return Plan(layout, commands, nodes=("localhost",) if nodes == 1 else tuple(f"local{node}" for node in range(nodes)))
+    return Plan(
+        layout, commands, nodes=("localhost",) if nodes == 1 else tuple(f"local{node}" for node in range(nodes))
+    )
 
 
 def start(plan: Plan, request: Request) -> Started:

@@ -65,11 +65,11 @@ def differences(
         if (cut[0] != cut[1]) if short else (mine != theirs):
             told.append(f"{what} is {theirs} there and {mine} here")
     for name, mine in packages.items():
-        theirs = found.get(name)
-        if theirs is None:
+        other = found.get(name)
+        if other is None:
             told.append(f"{name} is missing there ({mine} here)")
-        elif theirs != mine:
-            told.append(f"{name} is {theirs} there and {mine} here")
+        elif other != mine:
+            told.append(f"{name} is {other} there and {mine} here")
     return told
 
 

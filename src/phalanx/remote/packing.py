@@ -93,6 +93,13 @@ def safe_path(name: str) -> PurePosixPath:
     """A relative path that stays where it is put. Raises PackingError."""
     path = PurePosixPath(name)
     parts = path.parts
-    if not parts or path.is_absolute() or ".." in parts or "\0" in name or "\\" in name or any(len(p) > 200 for p in parts):
+    if (
+        not parts
+        or path.is_absolute()
+        or ".." in parts
+        or "\0" in name
+        or "\\" in name
+        or any(len(p) > 200 for p in parts)
+    ):
         raise PackingError(f"{name!r}: not a path that may be written")
     return path
