@@ -26,7 +26,9 @@ pytestmark = [
 
 def over_ssh(config: Path) -> phalanx.Function[..., dict[str, object]]:
     """Ranks 0 and 1 on alpha, 2 and 3 on beta."""
-    return jobs.train.options(env={"PYTHONPATH": SOURCE}).on("ssh://alpha,beta", config=config, project=Path(__file__).parents[2] / "tests" / "calls")
+    return jobs.train.options(env={"PYTHONPATH": SOURCE}).on(
+        "ssh://alpha,beta", config=config, project=Path(__file__).parents[2] / "tests" / "calls"
+    )
 
 
 def test_two_nodes_meet_and_all_results_come_back_in_order(ssh_config: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +111,12 @@ def test_one_node_in_a_script_of_its_own(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert "same class True" in done.stdout, done.stderr

@@ -82,6 +82,7 @@ def unpack(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:") as packed:
             for member in packed:
+                safe_path(member.name)
                 if not member.isreg():
                     raise PackingError(f"{member.name}: not a plain file")
                 packed.extract(member, folder, filter="data")

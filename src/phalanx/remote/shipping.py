@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from phalanx.model import bundle as layout
 from phalanx.remote.link import MOST_PAYLOAD, Link
+from phalanx.remote.worker import EXCEPTION, RESULT
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.fold import Said
 from phalanx.run.observer import Observation
 from phalanx.run.screen import Screen
 from phalanx.sources.secrets import HIDDEN
 
+_LARGEST = 64 << 20  # bytes of evidence that is read whole to look for secrets
 _NOT_SENT = {layout.HEARTBEAT}  # lives in memory that the rank writes to; the watch has read it
 
 
@@ -34,10 +37,7 @@ class ShippingWriter(BundleWriter):
 
     def write_output(self, number: int, rank: int, data: bytes, is_error: bool = False) -> None:
         """To the driver, without the values of the job's secrets."""
-        for value in self._secrets:
-            if value in data:
-                data = data.replace(value, HIDDEN.encode())
-        view = memoryview(data)
+        view = memoryview(self._without_secrets(data))
         for start in range(0, len(view), MOST_PAYLOAD):
             self._send("output", view[start : start + MOST_PAYLOAD], rank=rank, error=is_error)
 
@@ -65,13 +65,25 @@ class ShippingWriter(BundleWriter):
 
     def _send_file(self, path: Path) -> None:
         name = path.relative_to(self.folder).as_posix()
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        with contextlib.suppress(FileNotFoundError), self._open(path) as file:
             buffer = bytearray(MOST_PAYLOAD)
             offset = 0
             while count := file.readinto(buffer):
                 self._send("file", memoryview(buffer)[:count], path=name, offset=offset)
                 offset += count
             self._send("file", path=name, offset=offset, last=True)
+
+    def _open(self, path: Path) -> BinaryIO:
+        """A file for reading; evidence without the values of the job's secrets."""
+        if not self._secrets or path.name in (RESULT, EXCEPTION) or path.stat().st_size > _LARGEST:
+            return path.open("rb")
+        return io.BytesIO(self._without_secrets(path.read_bytes()))
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        for value in self._secrets:
+            if value in data:
+                data = data.replace(value, HIDDEN.encode())
+        return data
 
     def _send(self, kind: str, payload: bytes | memoryview = b"", /, **data: Any) -> None:
         with contextlib.suppress(OSError):
