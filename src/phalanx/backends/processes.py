@@ -96,7 +96,7 @@ class ProcessJob:
         try:
             with self._files[node].open("rb") as file:
                 file.seek(max(0, self._files[node].stat().st_size - _SHOWN))
-                return _PRINTABLE.sub("?", file.read().decode("utf-8", "replace")).strip()
+                return _PRINTABLE.sub("?", file.read().decode("utf-8", "replace").replace("\r", "")).strip()
         except OSError:
             return ""
 

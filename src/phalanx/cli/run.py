@@ -7,14 +7,14 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from phalanx.frameworks.launching import ROLES
 from phalanx.run.bundle import make_folder
 from phalanx.run.job import Job
-from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
+from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
 from phalanx.run.screen import Screen
 
 _EXAMPLES = """\
@@ -27,6 +27,8 @@ Examples:
     phalanx run --roles chief=1,worker=2,ps=1 train.py
 
     phalanx run -n 2 -- ./start.sh
+
+    phalanx run -n 8 --on ssh://a,b train.py
 
 What stands after the script is the script's. Exits with the job's own status; 2 if the job could not be started."""
 
@@ -78,6 +80,9 @@ def run(
     python: Annotated[
         str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
     ] = None,
+    on: Annotated[str | None, typer.Option(help="Where: ssh://a,b or another engine; this machine otherwise.")] = None,
+    given: Annotated[list[str] | None, typer.Option("--with", help="Something to tell the engine: NAME=VALUE.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen and do nothing.")] = False,
     form: Annotated[
         RunFormat, typer.Option("--format", "-f", help="json: the report alone on standard output.")
     ] = RunFormat.TEXT,
@@ -109,15 +114,35 @@ def run(
             python=python or sys.executable,
         )
         plan = make_plan(spec, os.environ, Path.cwd())
+        wants_json = form is RunFormat.JSON
+        if on is not None or dry_run:
+            _elsewhere(plan, on or "local", _variables(given or [], "--with"), bundle, dry_run, wants_json)
+        if given:
+            raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
-    wants_json = form is RunFormat.JSON
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)
+
+
+def _elsewhere(
+    plan: Plan, on: str, options: dict[str, str], bundle: Path | None, dry_run: bool, wants_json: bool
+) -> NoReturn:
+    """Through a driver and an agent on each node. Imported here: a job on this machine needs none of it."""
+    from phalanx.remote.launch import job_of, launch, preview
+
+    job = job_of(plan, on, options)
+    if dry_run:
+        typer.echo(preview(job))
+        raise typer.Exit
+    ended = launch(job, plan, Screen(only_errors=wants_json), bundle)
+    if wants_json:
+        sys.stdout.write(json.dumps(ended.report, indent=2, ensure_ascii=False) + "\n")
+    raise typer.Exit(ended.status)
 
 
 def _is_after_dashes(command: list[str]) -> bool:
@@ -126,12 +151,12 @@ def _is_after_dashes(command: list[str]) -> bool:
     return bool(before) and before[-1] == "--"
 
 
-def _variables(given: list[str]) -> dict[str, str]:
+def _variables(given: list[str], option: str = "--env") -> dict[str, str]:
     found = {}
     for item in given:
         name, mark, value = item.partition("=")
         if not mark or not name:
-            raise PlanError(f"--env {item}: give NAME=VALUE")
+            raise PlanError(f"{option} {item}: give NAME=VALUE")
         found[name] = value
     return found
 

@@ -21,12 +21,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from phalanx.remote.agreement import interpreter, node_name, versions_of
+from phalanx.remote.agreement import look_at, node_name
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.remote.node import NodeAttempt, Room
 from phalanx.remote.orders import Orders
 from phalanx.remote.packing import PackingError, unpack
 from phalanx.remote.scratch import Scratch
+from phalanx.remote.shipping import PROJECT as UNPACKED
 from phalanx.run.children import Children
 from phalanx.run.plan import PlanError
 
@@ -53,7 +54,7 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         facts = {"host": node_name(), "address": self._address, "pid": os.getpid(), "cores": os.cpu_count()}
-        self._link.send("node", node=node, interpreter=interpreter(), **facts)
+        self._link.send("node", node=node, **facts)
         try:
             while not self._orders.is_gone and not self._asked_to_end:
                 message = self._orders.next(_BEAT)
@@ -71,7 +72,8 @@ class Agent:
         try:
             match message.kind:
                 case "check":
-                    self._link.send("packages", found=versions_of(message.data["packages"]))
+                    told, found = look_at(message.data.get("python"), message.data["packages"])
+                    self._link.send("packages", interpreter=told, found=found)
                 case "unpack":
                     self._unpack()
                 case "prepare":
@@ -84,7 +86,7 @@ class Agent:
             self._link.send("refused", text=f"the agent could not do it: {type(error).__name__}: {error}")
 
     def _unpack(self) -> None:
-        folder = self._scratch / "project"
+        folder = self._scratch / UNPACKED
         folder.mkdir(exist_ok=True)
         unpack(self._scratch / PROJECT, folder)
         (self._scratch / PROJECT).unlink()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -41,6 +43,32 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def look_at(python: str | None, packages: Iterable[str]) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Interpreter and packages that ranks will have here: those of another interpreter, if one is named. Raises OSError."""
+    if python is None or python == sys.executable:
+        return interpreter(), versions_of(packages)
+    asked = [python, "-I", "-c", _ASK, *packages]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        raise OSError(f"{python} is no Python that works: {done.stderr.strip()[-200:]}") from None
+    return {**told["interpreter"], "phalanx": __version__}, told["found"]
+
+
+_ASK = """
+import json, platform, sys
+from importlib.metadata import PackageNotFoundError, version
+def find(name):
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+told = {"python": ".".join(map(str, sys.version_info[:3])), "implementation": sys.implementation.name, "machine": platform.machine()}
+print(json.dumps({"interpreter": told, "found": {name: find(name) for name in sys.argv[1:]}}))
+"""
 
 
 def needed_packages(framework: str, modules: Iterable[str]) -> dict[str, str]:

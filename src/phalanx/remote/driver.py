@@ -35,7 +35,7 @@ class Driver:
         self._gathering: Gathering | None = None
         self._cancelled = threading.Event()
         self._forced = threading.Event()
-        self.state = State.QUEUED
+        self._state = State.QUEUED
         self.attempt = 0
         self._exits: dict[int, Exit] = {}
         self._reason: Reason | None = None
@@ -62,6 +62,13 @@ class Driver:
         return found
 
     @property
+    def state(self) -> State:
+        """Where the job is. What an engine keeps in its queue has not started."""
+        if self._state is State.STARTING and self._gathering is not None:
+            return self._gathering.state
+        return self._state
+
+    @property
     def engine_says(self) -> str:
         """The engine's reason for the state, as `Resources` of a queue."""
         return self._gathering.reason if self._gathering is not None else ""
@@ -72,7 +79,7 @@ class Driver:
         try:
             reason = self._attempts()
         except (StartError, BackendError) as error:
-            self.state = State.CANCELLED if self._cancelled.is_set() else State.FAILED
+            self._state = State.CANCELLED if self._cancelled.is_set() else State.FAILED
             self.keeping.writer.finish(2, str(error))
             raise
         finally:
@@ -82,7 +89,7 @@ class Driver:
             self._viewer.flush(everything=True)
         self.keeping.writer.finish(reason.status, reason.text)
         report = self._judging.final(needed=reason.status != 0 and reason.kind != "cancelled")
-        self.state = {"done": State.DONE, "cancelled": State.CANCELLED}.get(reason.kind, State.FAILED)
+        self._state = {"done": State.DONE, "cancelled": State.CANCELLED}.get(reason.kind, State.FAILED)
         return Outcome(
             reason, self.keeping.folder, self.keeping.results, report, dict(self._exits), self._hosts(),
             self.job.workers, self.attempt + 1,
@@ -116,7 +123,7 @@ class Driver:
 
     def _engage(self) -> None:
         self._dismiss()
-        self.state = State.STARTING
+        self._state = State.STARTING
         self._gathering = Gathering(self.job, self.keeping, self._viewer.hear, self._viewer.stage.say)
         self._gathering.engage(self._cancelled.is_set)
 
@@ -159,7 +166,7 @@ class Driver:
         ports, store_port = gathering.prepare(count, count == self.job.workers, store)
         for line in gathering.by_node.values():
             line.link.send("start", **self._order(line, number, ports, store_port))
-        self.state = State.RUNNING
+        self._state = State.RUNNING
         if self._deadline is None and self.job.timeout is not None:
             self._deadline = time.monotonic() + self.job.timeout
         return self._follow(gathering)

@@ -25,7 +25,8 @@ _LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
 def agent_command(job: Job) -> tuple[str, ...]:
     """What the engine is to start on each node."""
     dial = () if job.backend.REACH is Reach.STREAMS else ("--dial",)
-    return (job.python or sys.executable, "-m", "phalanx.remote.agent", *dial)
+    python = sys.executable if job.backend.NAME == "local" or job.python is None else job.python
+    return (python, "-m", "phalanx.remote.agent", *dial)
 
 
 def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PORT") -> Request:
@@ -64,7 +65,7 @@ class Gathering:
         self.by_node: dict[int, Line] = {}
         self.layout: tuple[int, ...] = ()
         self.started: Started | None = None
-        self.state = State.QUEUED
+        self.state = State.STARTING
         self.reason = ""
 
     def engage(self, is_cancelled: Callable[[], bool]) -> None:
@@ -133,7 +134,6 @@ class Gathering:
         line.node, line.ranks = node, tuple(range(first, first + plan.layout[node]))
         line.host = plan.nodes[node] if node < len(plan.nodes) else str(message.data.get("host"))
         line.address = str(message.data.get("address"))
-        line.status = {-1: dict(message.data.get("interpreter") or {})}
         self.by_node[node] = line
 
     def _why_not(self, plan: Plan, engine: State) -> str:
@@ -142,7 +142,7 @@ class Gathering:
         reason = self.reason or (self.lines.refused[-1] if self.lines.refused else "")
         if engine is State.RUNNING:
             return f"no word from {names} within {self._job.start_within:g} s" + (f" ({reason})" if reason else "")
-        return f"the agent on {names} ended before it reported: {reason or engine}"
+        return f"not all agents came up: {reason or f'{names}: {engine}'}"
 
     def _check(self) -> None:
         """Interpreters and packages agree, or the user does not mind."""
@@ -151,9 +151,9 @@ class Gathering:
             return
         here, told = interpreter(), []
         for line in self.by_node.values():
-            line.link.send("check", packages=list(job.packages))
+            line.link.send("check", packages=list(job.packages), python=job.python)
         for line, message in self._answers("packages"):
-            found = differences(here, line.status.get(-1, {}), job.packages, message.data.get("found") or {})
+            found = differences(here, message.data["interpreter"], job.packages, message.data.get("found") or {})
             told += [f"{line.host}: {'; '.join(found)}"] if found else []
         if told and job.agreement == "warn":
             self._say("the nodes differ from here: " + " | ".join(sorted(told)))

@@ -28,6 +28,7 @@ from phalanx.run.signals import Signals
 from phalanx.run.supervisor import Attempt
 
 _BEAT = 1.0
+_BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 
 
 class Room:
@@ -70,7 +71,9 @@ class NodeAttempt:
         self._folder = layout.attempt_folder(scratch, self._number)
         self._nodes = len(told["layout"])
         secrets: Mapping[str, str] = told["secrets"]
-        self._writer = ShippingWriter(scratch, link, secrets.values(), is_alone=self._nodes == 1)
+        self._writer = ShippingWriter(
+            scratch, link, secrets.values(), is_alone=self._nodes == 1, root=str(told["root"])
+        )
         self._observer: Any = None
         self._beat = 0.0
         self._has_sent_start = False
@@ -121,7 +124,7 @@ class NodeAttempt:
         python = told.get("python") or sys.executable
         secrets: Mapping[str, str] = told["secrets"]
         spec = JobSpec(
-            command=(python, "-m", "phalanx.remote.worker") if is_call else tuple(command),
+            command=(python, str(_BOOTSTRAP)) if is_call else tuple(command),
             size=int(told["layout"][told["node"]]),
             is_module=bool(told["is_module"]),
             is_program=is_call or bool(told["is_program"]),

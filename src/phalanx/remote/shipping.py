@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from phalanx.model import bundle as layout
 from phalanx.remote.link import MOST_PAYLOAD, Link
@@ -19,16 +19,19 @@ from phalanx.run.screen import Screen
 from phalanx.sources.secrets import HIDDEN
 
 _LARGEST = 64 << 20  # bytes of evidence that is read whole to look for secrets
+PROJECT = "project"  # the folder below an agent's own in which the user's files are
 _NOT_SENT = {layout.HEARTBEAT}  # lives in memory that the rank writes to; the watch has read it
 
 
 class ShippingWriter(BundleWriter):
     """The part of a bundle that one node writes. A broken line is the driver's end, which the agent sees elsewhere."""
 
-    def __init__(self, folder: Path, link: Link, secrets: Iterable[str], is_alone: bool) -> None:
+    def __init__(self, folder: Path, link: Link, secrets: Iterable[str], is_alone: bool, root: str = "") -> None:
         super().__init__(folder, lambda text: self._send("say", text=text))
         self._link = link
-        self._secrets = [value.encode() for value in secrets if len(value) >= 4]
+        self._replaced = [(value.encode(), HIDDEN.encode()) for value in secrets if len(value) >= 4]
+        if root:  # people know their files by where they are at home, and lines of several nodes are the same
+            self._replaced.append((str(folder / PROJECT).encode(), root.rstrip("/").encode()))
         self._is_alone = is_alone
         self._sent: dict[Path, tuple[int, int]] = {}
 
@@ -37,7 +40,7 @@ class ShippingWriter(BundleWriter):
 
     def write_output(self, number: int, rank: int, data: bytes, is_error: bool = False) -> None:
         """To the driver, without the values of the job's secrets."""
-        view = memoryview(self._without_secrets(data))
+        view = memoryview(self._cleaned(data))
         for start in range(0, len(view), MOST_PAYLOAD):
             self._send("output", view[start : start + MOST_PAYLOAD], rank=rank, error=is_error)
 
@@ -73,16 +76,16 @@ class ShippingWriter(BundleWriter):
                 offset += count
             self._send("file", path=name, offset=offset, last=True)
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: Path) -> io.BufferedIOBase:
         """A file for reading; evidence without the values of the job's secrets."""
-        if not self._secrets or path.name in (RESULT, EXCEPTION) or path.stat().st_size > _LARGEST:
+        if not self._replaced or path.name in (RESULT, EXCEPTION) or path.stat().st_size > _LARGEST:
             return path.open("rb")
-        return io.BytesIO(self._without_secrets(path.read_bytes()))
+        return io.BytesIO(self._cleaned(path.read_bytes()))
 
-    def _without_secrets(self, data: bytes) -> bytes:
-        for value in self._secrets:
+    def _cleaned(self, data: bytes) -> bytes:
+        for value, shown in self._replaced:
             if value in data:
-                data = data.replace(value, HIDDEN.encode())
+                data = data.replace(value, shown)
         return data
 
     def _send(self, kind: str, payload: bytes | memoryview = b"", /, **data: Any) -> None:

@@ -1,8 +1,7 @@
 """One rank of a function call: loads function and arguments, calls it, leaves the result or the exception in its folder.
 
-    python -m phalanx.remote.worker     finds its place in PHALANX_WORKER, which it takes away before the function runs
-
-PHALANX_WORKER is JSON: the file of the call, this rank's folder, and what `sys.path` is to be.
+Started by `bootstrap`; finds its task in PHALANX_WORKER, which it takes away before the function runs: JSON with the file of
+the call, this rank's folder, what `sys.path` is to be, and which packages the agent lends.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
+import phalanx
 from phalanx.remote.pickles import dump, load
 
 VARIABLE = "PHALANX_WORKER"
@@ -24,7 +26,8 @@ EXCEPTION = "exception.pickle"
 
 def describe(call: Path, folder: Path, path: list[str]) -> str:
     """What a rank finds in its variable."""
-    return json.dumps({"call": str(call), "folder": str(folder), "path": path})
+    lent = {"phalanx": str(Path(phalanx.__file__).parent), "cloudpickle": str(Path(cloudpickle.__file__).parent)}
+    return json.dumps({"call": str(call), "folder": str(folder), "path": path, "lent": lent})
 
 
 def main() -> None:
@@ -67,7 +70,3 @@ def _tell(error: BaseException, folder: Path) -> None:
         dump((error, text), folder / EXCEPTION)
     except Exception:  # some exceptions hold what cannot be pickled: then its words must do
         dump((None, text), folder / EXCEPTION)
-
-
-if __name__ == "__main__":
-    main()
