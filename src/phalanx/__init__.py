@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phalanx.calls.call import Call, Status
+    from phalanx.calls.checkpoints import attempt, checkpoints, last_checkpoint
     from phalanx.calls.decorator import Function, function
     from phalanx.calls.errors import CallCancelled, CannotStart, JobFailed, JobTimedOut, NotFinished, PhalanxError
 
@@ -28,7 +29,10 @@ __all__ = [
     "PhalanxError",
     "Status",
     "__version__",
+    "attempt",
+    "checkpoints",
     "function",
+    "last_checkpoint",
 ]
 # Imported when first asked for: every rank and every `phalanx diagnose` imports this file.
 _FROM = {
@@ -36,6 +40,7 @@ _FROM = {
     "Status": "call",
     "Function": "decorator",
     "function": "decorator",
+    **dict.fromkeys(("attempt", "checkpoints", "last_checkpoint"), "checkpoints"),
     **dict.fromkeys(
         ("CallCancelled", "CannotStart", "JobFailed", "JobTimedOut", "NotFinished", "PhalanxError"), "errors"
     ),

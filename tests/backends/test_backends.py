@@ -76,6 +76,11 @@ def test_ssh_hosts_with_their_own_numbers_of_workers() -> None:
         ssh.plan(request(hosts="a:3,b"))
 
 
+def test_what_is_left_without_a_lost_node() -> None:
+    assert ssh.without({"hosts": "a:3, b:1,c:2", "port": 2}, ("b",)) == {"hosts": ["a:3", "c:2"], "port": 2}
+    assert local.without({"nodes": 3}, ("local1",)) == {"nodes": 2}
+
+
 @pytest.mark.parametrize("hosts", ["", None, "-oProxyCommand=evil", "a b", "a;reboot", "$(x)", "a,`x`"])
 def test_ssh_takes_nothing_for_a_host_that_is_none(hosts: str | None) -> None:
     with pytest.raises(BackendError):

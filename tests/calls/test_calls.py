@@ -96,6 +96,37 @@ def test_retries_start_all_ranks_again(tmp_path: Path) -> None:
     assert (call.bundle / "attempt0" / "rank1" / "exit.json").exists()
 
 
+def test_a_retry_goes_on_from_the_last_checkpoint(tmp_path: Path) -> None:
+    def task() -> tuple[int, int, str | None]:
+        folder, last = phalanx.checkpoints(), phalanx.last_checkpoint()
+        assert folder is not None
+        first = int(last.name.removeprefix("step")) + 1 if last else 0
+        for step in range(first, 6):
+            if os.environ["RANK"] == "0":
+                (folder / ".half").write_text("not yet")
+                (folder / f"step{step}").write_text("whole")
+            if step == 3 and phalanx.attempt() == 0:
+                sys.exit(5)
+        return first, phalanx.attempt(), last.name if last else None
+
+    (tmp_path / "kept").mkdir()
+    call = workers(1, task, retries=2, checkpoints="kept").submit()
+    assert call.results() == [(4, 1, "step3")]
+
+
+def test_with_fewer_workers_after_a_node_was_lost() -> None:
+    def task() -> tuple[str, str]:
+        if os.environ["RANK"] == "3" and phalanx.attempt() == 0:
+            os.kill(os.getppid(), 9)
+        time.sleep(1)
+        return os.environ["RANK"], os.environ["WORLD_SIZE"]
+
+    call = workers((2, 4), task, retries=1).on("local", nodes=2).submit()  # type: ignore[arg-type]
+    assert call.results() == [("0", "2"), ("1", "2")]
+    strict = workers(4, task, retries=1).on("local", nodes=2).submit()
+    assert strict.results() == [(str(rank), "4") for rank in range(4)]
+
+
 def test_a_rank_that_leaves_without_returning_is_named() -> None:
     def task() -> None:
         if os.environ["RANK"] == "1":

@@ -35,6 +35,8 @@ def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ).execute()
     result = [output for output in notebook.cells[2].outputs if output.output_type == "execute_result"]
     assert result[0].data["text/plain"] == "([6, 6], True)"
-    shown = "".join(output.text for cell in notebook.cells[2:] for output in cell.outputs if output.output_type == "stream")
+    shown = "".join(
+        output.text for cell in notebook.cells[2:] for output in cell.outputs if output.output_type == "stream"
+    )
     assert "[0] rank 0 speaks" in shown
     assert "caught 1 ValueError('bad cell')" in shown

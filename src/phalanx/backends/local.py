@@ -27,6 +27,11 @@ def plan(request: Request) -> Plan:
     )
 
 
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """So many agents fewer."""
+    return {**options, "nodes": max(1, int(str(options.get("nodes", 1))) - len(nodes))}
+
+
 def start(plan: Plan, request: Request) -> Started:
     """As children of this process."""
     return ProcessJob(plan, request.folder)

@@ -50,6 +50,16 @@ def plan(request: Request) -> Plan:
     return Plan(layout, commands, nodes=hosts, notes=notes)
 
 
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """The hosts that are left."""
+    given = options.get("hosts")
+    names = given.split(",") if isinstance(given, str) else [str(name) for name in given or ()]  # type: ignore[attr-defined]
+    return {
+        **options,
+        "hosts": [name for name in names if name.strip() not in nodes and name.rpartition(":")[0].strip() not in nodes],
+    }
+
+
 def start(plan: Plan, request: Request) -> Started:
     """As children of this process."""
     return ProcessJob(plan, request.folder)

@@ -230,6 +230,7 @@ def job_of(function: Callable[..., Any], settings: Settings) -> Job:
         fewest=settings.fewest,
         grace=settings.grace,
         on_stall=settings.on_stall,
+        checkpoints=str(Path(settings.checkpoints).absolute()) if settings.checkpoints else None,
         python=settings.python,
     )
 

@@ -92,6 +92,7 @@ def function(
     secrets: Sequence[str] = (),
     grace: float = 5.0,
     on_stall: str = "report",
+    checkpoints: str | None = None,
     project: str | None = None,
     python: str | None = None,
     agreement: str = "error",
@@ -109,6 +110,7 @@ def function(plain: Callable[..., Any] | None = None, /, **asked: Any) -> Any:
     env        variables for every rank
     secrets    names of variables of the caller that every rank gets; their values are never written down
     on_stall   report (say it and go on), abort (raise JobFailed), ignore
+    checkpoints  a folder that every attempt finds by phalanx.last_checkpoint(); on several nodes a shared one
     project    the folder whose files travel to other nodes; the current one unless said
     """
     settings = _settings(Settings(), **asked)
@@ -139,7 +141,7 @@ def _settings(before: Settings, **asked: Any) -> Settings:
                 changes["grace"] = max(0.0, float(value))
             case "on_stall":
                 changes["on_stall"] = check_choice(name, value, ("report", "abort", "ignore"))
-            case "agreement" | "project" | "python":
+            case "agreement" | "project" | "python" | "checkpoints":
                 changes |= _ours(name, value)
             case _:
                 raise CannotStart(f'{name}: no such setting; engines\' own options are given by .on("slurm", …)')

@@ -31,6 +31,7 @@ class Settings:
     on_stall: str = "report"
     python: str | None = None
     agreement: str = "error"
+    checkpoints: str | None = None  # a folder that all attempts share
     project: str | None = None  # the folder that travels; the current one unless said
     backend: str = "local"
     options: Mapping[str, object] = field(default_factory=dict)

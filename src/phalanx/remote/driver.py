@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ class Driver:
             self.keeping.writer.finish(2, str(error))
             raise
         finally:
-            self._dismiss()
+            if self._gathering is not None:
+                self._gathering.dismiss()
             self.keeping.close()
             self.keeping.clean()
             self._viewer.flush(everything=True)
@@ -118,40 +120,29 @@ class Driver:
             self.keeping.writer.end_attempt(reason.text, list(reason.ranks), again)
             if not again:
                 break
+            self._shrink()
             self._viewer.stage.say(f"{reason.text}: starting again ({number + 1} of {self.job.retries})")
         return reason
 
+    def _shrink(self) -> None:
+        """Leave out nodes that were lost, where the user allows fewer workers and the engine can do without a node."""
+        gathering, without = self._gathering, getattr(self.job.backend, "without", None)
+        if gathering is None or without is None or self.job.fewest is None:
+            return
+        lost = [node for node, line in gathering.by_node.items() if not line.is_open]
+        left = sum(count for node, count in enumerate(gathering.layout) if node not in lost)
+        if lost and left >= self.job.fewest:
+            names = [gathering.by_node[node].host for node in lost]
+            self.job = replace(self.job, workers=left, options=without(self.job.options, tuple(names)))
+            self.keeping.writer.amend({"size": left})
+            self._viewer.stage.say(f"going on with {left} workers, without {', '.join(names)}")
+
     def _engage(self) -> None:
-        self._dismiss()
+        if self._gathering is not None:
+            self._gathering.dismiss()
         self._state = State.STARTING
         self._gathering = Gathering(self.job, self.keeping, self._viewer.hear, self._viewer.stage.say)
         self._gathering.engage(self._cancelled.is_set)
-
-    def _dismiss(self) -> None:
-        """Part from the agents and leave nothing of them behind."""
-        gathering = self._gathering
-        if gathering is None or gathering.started is None:
-            return
-        for line in gathering.by_node.values():
-            if line.is_open:
-                with contextlib.suppress(OSError):
-                    line.link.send("bye")
-        patience = time.monotonic() + 2 * self.job.grace + 5.0
-        while gathering.started.follow()[0] in (State.RUNNING, State.QUEUED, State.STARTING):
-            if (
-                time.monotonic() > patience
-                or any(not line.is_open for line in gathering.by_node.values())
-                or not gathering.by_node
-            ):
-                gathering.started.cancel()
-            if time.monotonic() > patience + self.job.grace:
-                break
-            time.sleep(0.05)
-        gathering.lines.close()
-        for name, text in gathering.started.collect().items():
-            with contextlib.suppress(OSError):
-                (self.keeping.folder / f"engine-{name}.log").write_text(text, encoding="utf-8")
-        gathering.started = None
 
     def _run_attempt(self, number: int) -> Reason:
         gathering = self._gathering
@@ -160,6 +151,7 @@ class Driver:
         self._judging.forget()
         self.keeping.close()
         self.keeping.begin_attempt(number, self.job.workers)
+        self._viewer.begin(self.job.workers)
         framework = load_launchable()[self.job.framework]
         count = framework.ports_needed(self.job.workers)
         store = ",".join(map(str, gathering.layout)) if needs_store(framework) else None
@@ -191,8 +183,14 @@ class Driver:
             "store_port": store_port,
             "run_id": self.keeping.folder.name,
             "max_restarts": job.retries,
+            "environment": {**job.environment, **self._attempt_variables(number)},
             "on_stall": "report" if job.on_stall == "abort" else job.on_stall,  # who is to end is decided here
         }
+
+    def _attempt_variables(self, number: int) -> dict[str, str]:
+        """By which code inside a function learns that it is not the first attempt."""
+        kept = {"PHALANX_CHECKPOINTS": self.job.checkpoints} if self.job.checkpoints else {}
+        return {"PHALANX_ATTEMPT": str(number), **kept}
 
     def _follow(self, gathering: Gathering) -> Reason:
         busy = set(gathering.by_node)

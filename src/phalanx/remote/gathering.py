@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import secrets
 import socket
@@ -200,6 +201,32 @@ class Gathering:
         answers = self._answers("ready")
         found = [int(port) for _, message in answers for port in message.data["ports"]]
         return found, answers[0][1].data.get("store_port")
+
+    def dismiss(self) -> None:
+        """Part from the agents, and leave nothing of them behind. What the engine has said is kept as evidence."""
+        if self.started is None:
+            return
+        started, self.started = self.started, None
+        for line in self.by_node.values():
+            if line.is_open:
+                with contextlib.suppress(OSError):
+                    line.link.send("bye")
+        # Agents that heard it end by themselves; where one is missing, the engine is asked to see to it, then told.
+        is_broken = len(self.by_node) < len(self.layout) or any(not line.is_open for line in self.by_node.values())
+        patience = 2 * self._job.grace + 5.0
+        began = time.monotonic()
+        steps = [began + (1.0 if is_broken else patience), began + patience + (0.0 if is_broken else self._job.grace)]
+        while started.follow()[0] in (State.RUNNING, State.QUEUED, State.STARTING):
+            if steps and time.monotonic() >= steps[0]:
+                steps.pop(0)
+                started.cancel()
+            if time.monotonic() > began + patience + 2 * self._job.grace:
+                break
+            time.sleep(0.05)
+        self.lines.close()
+        for name, text in started.collect().items():
+            with contextlib.suppress(OSError):
+                (self._keeping.folder / f"engine-{name}.log").write_text(text, encoding="utf-8")
 
     def hosts(self) -> list[str]:
         """By rank, where it can be reached from the other nodes."""

@@ -41,6 +41,7 @@ class Job:
     timeout: float | None = None
     retries: int = 0
     fewest: int | None = None  # workers below which the job is not tried again after a node was lost
+    checkpoints: str | None = None  # a folder that all attempts share
     grace: float = 5.0
     on_stall: str = "report"
     inside: bool = True

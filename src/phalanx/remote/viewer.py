@@ -33,10 +33,15 @@ class Viewer:
 
     def __init__(self, stage: Stage, size: int) -> None:
         self.stage = stage
-        self._size = size
-        self._fold = Fold(range(size))
-        self._rests: dict[tuple[int, bool], bytes] = {}
         self._lock = threading.Lock()
+        self.begin(size)
+
+    def begin(self, size: int) -> None:
+        """A new attempt: all ranks may speak."""
+        with self._lock:
+            self._size = size
+            self._fold = Fold(range(size))
+            self._rests: dict[tuple[int, bool], bytes] = {}
 
     def hear(self, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of output."""

@@ -74,6 +74,11 @@ class BundleWriter:
         self._manifest = {"schema": layout.SCHEMA, "phalanx": __version__, **facts, **here, **state}
         self.write_manifest()
 
+    def amend(self, facts: Mapping[str, Any]) -> None:
+        """What has changed since the job began."""
+        self._manifest |= facts
+        self.write_manifest()
+
     def begin_attempt(self, number: int, ranks: Iterable[int]) -> Path:
         """Folders for one start of the job."""
         attempt = layout.attempt_folder(self.folder, number)
