@@ -70,7 +70,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 # Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks. Without root they are
 # left out and the tests that need them say so.
 debian:
-	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip; do \
+	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip openssh-client:ssh openssh-server:sshd; do \
 	  package=$${need%%:*}; program=$${need##*:}; \
 	  command -v $$program >/dev/null && continue; \
 	  if [ "$$(id -u)" = 0 ]; then \
