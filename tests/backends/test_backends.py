@@ -10,6 +10,8 @@ import pytest
 import phalanx.backends
 from phalanx.backends import backend_names, check_options, load_backend, local, ssh
 from phalanx.backends.backend import BackendError, Request, spread
+from phalanx.remote.gathering import plan_job
+from phalanx.remote.job import Job
 
 
 def request(workers: int = 4, **options: object) -> Request:
@@ -74,6 +76,12 @@ def test_ssh_hosts_with_their_own_numbers_of_workers() -> None:
         ssh.plan(request(hosts="a:3,b:2"))
     with pytest.raises(BackendError, match="every host, or for none"):
         ssh.plan(request(hosts="a:3,b"))
+
+
+def test_horovod_wants_even_nodes() -> None:
+    job = Job(name="x", backend=ssh, workers=3, framework="horovod", is_call=True, options={"hosts": "a,b"})  # type: ignore[arg-type]
+    with pytest.raises(BackendError, match="as many workers on each node"):
+        plan_job(job, Path("job"))
 
 
 def test_what_is_left_without_a_lost_node() -> None:

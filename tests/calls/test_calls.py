@@ -184,6 +184,14 @@ def test_variables_and_names_with_odd_letters_are_inert(tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
+def test_devices_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    task = workers(2, jobs.place, gpus=2)
+    assert task("CUDA_VISIBLE_DEVICES") == [{"CUDA_VISIBLE_DEVICES": "4,5"}, {"CUDA_VISIBLE_DEVICES": "6,7"}]
+    with pytest.raises(phalanx.CannotStart, match="6 devices, but this node has 4"):
+        task.options(gpus=3)("CUDA_VISIBLE_DEVICES")
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -116,6 +116,8 @@ class Driver:
             if self._gathering is None or not all(line.is_open for line in self._gathering.by_node.values()):
                 self._engage()
             reason = self._run_attempt(number)
+            if reason.kind == "cannot-start":
+                raise StartError(reason.text)
             again = reason.may_restart and number < self.job.retries and not self._cancelled.is_set()
             self.keeping.writer.end_attempt(reason.text, list(reason.ranks), again)
             if not again:
@@ -170,7 +172,7 @@ class Driver:
             name: getattr(job, name)
             for name in (
                 "framework", "is_call", "command", "is_module", "is_program", "path", "root", "python", "environment",
-                "secrets", "devices", "grace", "inside", "stall_after", "stall_at_most",
+                "secrets", "devices", "gpus", "grace", "inside", "stall_after", "stall_at_most",
             )
         }  # fmt: skip
         return told | {

@@ -51,7 +51,10 @@ def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PO
 def plan_job(job: Job, folder: Path) -> Plan:
     """The engine's plan, with nothing done. Raises BackendError."""
     check_options(job.backend, job.options)
-    return job.backend.plan(request_of(job, folder))
+    plan = job.backend.plan(request_of(job, folder))
+    if job.framework == "horovod" and len(set(plan.layout)) > 1:
+        raise BackendError(f"Horovod wants as many workers on each node as on the others, and not {plan.layout}")
+    return plan
 
 
 class Gathering:

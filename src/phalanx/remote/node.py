@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import psutil
 
 from phalanx.frameworks.launching import Meeting, Place, Seat
 from phalanx.model import bundle as layout
+from phalanx.remote.devices import devices_for
 from phalanx.remote.link import Link
 from phalanx.remote.orders import Orders
 from phalanx.remote.shipping import NoScreen, ShippingWriter, environment_without_ours
@@ -130,7 +132,7 @@ class NodeAttempt:
             is_program=is_call or bool(told["is_program"]),
             framework=told["framework"],
             environment={**told["environment"], **secrets},
-            devices=told.get("devices"),
+            devices=told.get("devices") or self._devices(),
             max_restarts=int(told["max_restarts"]),
             on_stall=OnStall(told["on_stall"]),
             inside=bool(told["inside"]),
@@ -141,6 +143,10 @@ class NodeAttempt:
         )
         plan = make_plan(spec, environment_without_ours(), Path.cwd())
         return replace(plan, seats=self._seats(), own=self._call_variables() if is_call else {})
+
+    def _devices(self) -> str | None:
+        told = self._told
+        return devices_for(told.get("gpus"), int(told["layout"][told["node"]]), str(told["framework"]), os.environ)
 
     def _seats(self) -> tuple[Seat, ...]:
         counts: list[int] = list(self._told["layout"])
