@@ -255,7 +255,8 @@ class Driver:
 
     def _lost(self, line: Line) -> None:
         """A node without a word: its ranks are gone, and that is what broke the job, unless it was already ending."""
-        text = f"the node {line.host} vanished: " + (line.why or "its agent's line broke off")
+        ranks = f"rank{'s' if len(line.ranks) > 1 else ''} {', '.join(map(str, line.ranks))}"
+        text = f"the node {line.host} with {ranks} vanished: " + (line.why or "its agent's line broke off")
         by = self._reason.text if self._reason is not None and self._has_ended_all else None
         for rank in line.ranks:
             if rank not in self._exits:
