@@ -1,10 +1,9 @@
-"""Agents whose standard streams we hold, as children of the driver: what `local` and `ssh` have in common."""
+"""Programs of an engine as children of the driver: agents whose standard streams we hold, or what starts them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -12,16 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from phalanx.backends.backend import BackendError, Plan, State, Streams
-
-_SHOWN = 4000  # bytes of an agent's own words that are worth keeping
-_PRINTABLE = re.compile(r"[^\x09\x0a\x20-\x7e\u00a0-\uffff]")
+from phalanx.backends.words import last_words
 
 
 class ProcessJob:
-    """One child for each node; its standard error goes to a file in the job's folder."""
+    """One child for each command of the plan; what it says beside its streams goes to a file in the job's folder."""
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
-        self._nodes = plan.nodes
+    def __init__(self, plan: Plan, folder: Path, names: tuple[str, ...] = (), has_streams: bool = True) -> None:
+        self._names = names or plan.nodes
+        self._has_streams = has_streams
         self._files = [folder / f"engine-node{node}.log" for node in range(len(plan.commands))]
         self._processes: list[subprocess.Popen[bytes]] = []
         self._asked = False
@@ -32,8 +30,8 @@ class ProcessJob:
                     self._processes.append(
                         subprocess.Popen(
                             command.argv,
-                            stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE,
+                            stdin=subprocess.PIPE if has_streams else subprocess.DEVNULL,
+                            stdout=subprocess.PIPE if has_streams else errors,
                             stderr=errors,
                             env={**os.environ, **command.environment},
                             start_new_session=True,  # a Ctrl-C is for the driver, which then cancels in good order
@@ -50,9 +48,9 @@ class ProcessJob:
         return tuple(process.pid for process in self._processes)
 
     def streams(self) -> Mapping[int, Streams]:
-        """Both pipes of each child."""
+        """Both pipes of each child, unless its agents connect by themselves."""
         found = {}
-        for node, process in enumerate(self._processes):
+        for node, process in enumerate(self._processes if self._has_streams else ()):
             assert process.stdin is not None
             assert process.stdout is not None
             found[node] = Streams(process.stdin, process.stdout)  # type: ignore[arg-type]
@@ -93,15 +91,10 @@ class ProcessJob:
         return {node: text for node, text in words.items() if text}
 
     def _said(self, node: int) -> str:
-        try:
-            with self._files[node].open("rb") as file:
-                file.seek(max(0, self._files[node].stat().st_size - _SHOWN))
-                return _PRINTABLE.sub("?", file.read().decode("utf-8", "replace").replace("\r", "")).strip()
-        except OSError:
-            return ""
+        return last_words(self._files[node])
 
     def _words(self, node: int, code: int) -> str:
-        name = self._nodes[node] if node < len(self._nodes) else f"node {node}"
+        name = self._names[node] if node < len(self._names) else f"node {node}"
         how = f"exit status {code}" if code >= 0 else f"signal {-code}"
-        last = self._said(node).splitlines()[-1:]
-        return f"{name}: {how}" + (f": {last[0]}" if last else "")
+        said = [line.strip() for line in self._said(node).splitlines() if any(sign.isalpha() for sign in line)]
+        return f"{name}: {how}" + (f": {' '.join(said[-2:])}" if said else "")

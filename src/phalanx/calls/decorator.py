@@ -52,9 +52,7 @@ class Function(Generic[P, R]):
 
     def on(self, backend: str, **options: object) -> Function[P, R]:
         """The same function on another engine: `train.on("ssh", hosts="a,b")`. What the engine does not know is refused."""
-        hosts = None
-        if backend.startswith("ssh://"):
-            backend, hosts = "ssh", backend.removeprefix("ssh://")
+        backend, _, hosts = backend.partition("://")
         try:
             found = load_backend(backend)
             wishes = {**({"hosts": hosts} if hosts else {}), **options}

@@ -4,6 +4,8 @@
     python -m phalanx.remote.agent --dial      connects to the driver: PHALANX_DRIVER=host:port,… and the token from the file
                                                PHALANX_TOKEN_FILE or the variable PHALANX_TOKEN. Its number is in PHALANX_NODE,
                                                or in the variable that `--node-in NAME` names; else the driver deals it out
+    … --name-in NAME                           the node's name is in this variable, else it is the host's
+    … --forget PREFIX,…                        drops variables of the engine that are not true of the ranks below the agent
 
 Started by whatever engine there is; behaves the same under all of them.
 """
@@ -40,10 +42,11 @@ _STALE = 10.0  # seconds for one attempt to reach it
 class Agent:
     """Serves one driver until it says good-bye or is gone."""
 
-    def __init__(self, link: Link, scratch: Path, address: str) -> None:
+    def __init__(self, link: Link, scratch: Path, address: str, name: str) -> None:
         self._link = link
         self._scratch = scratch
         self._address = address
+        self._name = name
         self._orders = Orders(link, scratch)
         self._children = Children()
         self._room: Room | None = None
@@ -53,7 +56,7 @@ class Agent:
         """Greet, then do what is asked."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        facts = {"host": node_name(), "address": self._address, "pid": os.getpid(), "cores": os.cpu_count()}
+        facts = {"host": self._name, "address": self._address, "pid": os.getpid(), "cores": os.cpu_count()}
         self._link.send("node", node=node, **facts)
         try:
             while not self._orders.is_gone and not self._asked_to_end:
@@ -164,18 +167,29 @@ def _over_network() -> tuple[Link, str, str]:
     sys.exit(f"phalanx agent on {node_name()}: the driver cannot be reached ({last}); is its port open to this node?")
 
 
+def forget(prefixes: str) -> None:
+    """Drop variables by which the engine tells the agent its place: frameworks would take them for their ranks'."""
+    unwanted = tuple(prefix for prefix in prefixes.split(",") if prefix)
+    for name in [name for name in os.environ if name.startswith(unwanted)] if unwanted else ():
+        del os.environ[name]
+
+
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m phalanx.remote.agent")
     parser.add_argument("--dial", action="store_true")
     parser.add_argument("--node-in", metavar="NAME", default="PHALANX_NODE")
+    parser.add_argument("--name-in", metavar="NAME", default="PHALANX_NODE_NAME")
+    parser.add_argument("--forget", metavar="PREFIX,…", default="")
     options = parser.parse_args()
     link, token, address = _over_network() if options.dial else _over_streams()
     number = os.environ.get(options.node_in, "")
+    name = os.environ.get(options.name_in) or node_name()
+    forget(options.forget)
     try:
         link.prove(token, is_driver=False)
         with Scratch() as scratch:
-            Agent(link, scratch.folder, address).serve(int(number) if number.isdigit() else None)
+            Agent(link, scratch.folder, address, name).serve(int(number) if number.isdigit() else None)
     except LinkError as error:
         sys.exit(f"phalanx agent on {node_name()}: {error}")
     except (BrokenPipeError, ConnectionError):

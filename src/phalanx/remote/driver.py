@@ -59,7 +59,7 @@ class Driver:
         """How the ranks fare, as the nodes last told."""
         found: dict[int, Mapping[str, Any]] = {}
         for line in list(self._gathering.by_node.values()) if self._gathering is not None else ():
-            found |= {rank: status for rank, status in line.status.items() if rank >= 0}
+            found |= line.status
         return found
 
     @property
@@ -257,12 +257,13 @@ class Driver:
         """A node without a word: its ranks are gone, and that is what broke the job, unless it was already ending."""
         ranks = f"rank{'s' if len(line.ranks) > 1 else ''} {', '.join(map(str, line.ranks))}"
         text = f"the node {line.host} with {ranks} vanished: " + (line.why or "its agent's line broke off")
-        by = self._reason.text if self._reason is not None and self._has_ended_all else None
+        # Some engines end all nodes as soon as they miss one: whoever goes after the first goes because of it.
+        by = self._reason.text if self._reason is not None else None
         for rank in line.ranks:
             if rank not in self._exits:
                 facts = {
                     "schema": "phalanx.exit/1", "rank": rank, "code": -9, "how": "signal 9 (SIGKILL)", "at": time.time(),
-                    "seconds": None, "by": by, "why": {"cause": "node-lost", "text": text},
+                    "seconds": None, "by": by, "why": None if by else {"cause": "node-lost", "text": text},
                 }  # fmt: skip
                 order = self.keeping.exit(rank, facts)
                 self._exits[rank] = Exit(rank, -9, text, order, by, line.host)

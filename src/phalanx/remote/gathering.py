@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import secrets
 import socket
@@ -20,6 +21,7 @@ from phalanx.remote.lines import Hears, Line, Lines
 from phalanx.remote.link import MOST_PAYLOAD, Link, Message
 
 TOKEN_FILE = "token"
+_PORT = "PHALANX_DRIVER_PORT"  # at which the driver listens, where its nodes reach it through a firewall
 _LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
 
 
@@ -77,7 +79,7 @@ class Gathering:
         job = self._job
         driver = ""
         if (host := _LISTENS.get(job.backend.REACH)) is not None:
-            port = self.lines.listen(host)
+            port = self._listen(host)
             names = [host] if host.startswith("127.") else _addresses()
             driver = ",".join(f"{name}:{port}" for name in names)
         request = request_of(job, self._keeping.job, self._token, driver)
@@ -93,6 +95,16 @@ class Gathering:
         self._wait_for_all(plan, is_cancelled)
         self._check()
         self._send_files()
+
+    def _listen(self, host: str) -> int:
+        """At the port that the user's firewall is open for, if there is one. Raises StartError."""
+        wish = os.environ.get(_PORT, "0")
+        if not wish.isdigit() or int(wish) > 65535:
+            raise StartError(f"{_PORT}={wish}: give the number of a port")
+        try:
+            return self.lines.listen(host, int(wish))
+        except OSError as error:
+            raise StartError(f"cannot listen at port {wish} ({_PORT}): {error.strerror}") from error
 
     def _write_files(self, plan: Plan) -> None:
         """The plan's files, and the token where agents connect by themselves; readable by the user alone."""
@@ -137,6 +149,8 @@ class Gathering:
         first = sum(plan.layout[:node])
         line.node, line.ranks = node, tuple(range(first, first + plan.layout[node]))
         line.host = plan.nodes[node] if node < len(plan.nodes) else str(message.data.get("host"))
+        if any(other.host == line.host for other in self.by_node.values()):
+            line.host += f"#{node}"  # two agents on one machine: a verdict must be able to tell them apart
         line.address = str(message.data.get("address"))
         self.by_node[node] = line
 

@@ -44,7 +44,7 @@ def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
         raise PlanError(f"--roles: {_NOT_YET}")
     if spec.virtual_devices:
         raise PlanError(f"--virtual-devices: {_NOT_YET}")
-    name, hosts = ("ssh", on.removeprefix("ssh://")) if on.startswith("ssh://") else (on, "")
+    name, _, hosts = on.partition("://")
     wishes = {**({"hosts": hosts} if hosts else {}), **options}
     try:
         backend = load_backend(name)

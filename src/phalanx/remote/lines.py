@@ -31,7 +31,7 @@ class Line:
     address: str = ""
     heard: float = field(default_factory=time.monotonic)
     is_open: bool = True
-    status: dict[int, dict[str, Any]] = field(default_factory=dict)
+    status: dict[int, dict[str, Any]] = field(default_factory=dict)  # of its ranks, as the last beat told
     why: str = ""  # it was closed, where we closed it
 
 
@@ -56,9 +56,9 @@ class Lines:
         line = Line(link, node)
         threading.Thread(target=self._read, args=(line,), name=f"phalanx-node{node}", daemon=True).start()
 
-    def listen(self, host: str) -> int:
-        """Listen for agents; returns the port."""
-        self._listening = socket.create_server((host, 0), backlog=256)
+    def listen(self, host: str, port: int = 0) -> int:
+        """Listen for agents, at any port unless one is given; returns the port. Raises OSError."""
+        self._listening = socket.create_server((host, port), backlog=256)
         threading.Thread(target=self._accept, args=(self._listening,), name="phalanx-listener", daemon=True).start()
         return int(self._listening.getsockname()[1])
 
