@@ -127,7 +127,9 @@ class Cluster:
         ended = {name: self.processes[name].wait() for name in names if name in self.processes}
         for name, code in ended.items():
             self._status(name, "Succeeded" if code == 0 else "Failed", {"terminated": _terminated(code)})
-        is_bad = any(ended.values()) or not ended
+        if not ended:
+            return  # they wait for a node
+        is_bad = any(ended.values())
         kind = "Failed" if is_bad else ("Completed" if resource == "jobsets" else "Complete")
         told = {"type": kind, "status": "True", "message": "jobset failed" if is_bad else "jobset completed"}
         job["status"] = {"conditions": [told]}
@@ -271,7 +273,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _log(self, pod: str) -> None:
         self._note("logs")
-        text = (self.cluster.folder / f"{pod}.log").read_bytes()
+        path = self.cluster.folder / f"{pod}.log"
+        text = path.read_bytes() if path.exists() else b""
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(text)))

@@ -56,3 +56,8 @@ def test_several_agents_on_this_machine_and_words_of_the_users() -> None:
 def test_mistakes_are_told(options: dict[str, object], told: str) -> None:
     with pytest.raises(BackendError, match=told):
         words(**options)
+
+
+def test_a_job_that_goes_on_without_a_host() -> None:
+    assert mpi.without({"hosts": "a,b,c"}, ("b",)) == {"hosts": "a,c"}
+    assert mpi.without({"nodes": 3}, ("here", "here#1")) == {"nodes": 1}

@@ -85,3 +85,8 @@ def test_without_slurm_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     asked = request(folder=str(tmp_path))
     with pytest.raises(BackendError, match=r"there is no sbatch here"):
         slurm.start(slurm.plan(asked), asked)
+
+
+def test_a_job_that_goes_on_without_a_node_is_not_given_it_again() -> None:
+    assert slurm.without({"nodes": 3, "exclude": "n9"}, ("n2",)) == {"nodes": 2, "exclude": "n9,n2"}
+    assert slurm.without({"nodes": 2}, ("n1#1",)) == {"nodes": 1}

@@ -154,3 +154,8 @@ def spread(workers: int, nodes: int) -> tuple[int, ...]:
         )
     each, more = divmod(workers, nodes)
     return tuple(each + (node < more) for node in range(nodes))
+
+
+def fewer_nodes(options: Mapping[str, object], lost: int) -> dict[str, object]:
+    """The options of a job that is to do without so many nodes."""
+    return {**options, "nodes": max(1, int(str(options.get("nodes", 1))) - lost)}

@@ -26,6 +26,7 @@ from phalanx.backends.backend import (
     Started,
     State,
     Streams,
+    fewer_nodes,
     spread,
 )
 from phalanx.backends.words import printable
@@ -88,6 +89,11 @@ def plan(request: Request) -> Plan:
         else "the secret goes with the job",
     )
     return Plan(layout, commands, tuple(files), notes=notes)
+
+
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """So many nodes fewer; which they are is the cluster's affair."""
+    return fewer_nodes(options, len(nodes))
 
 
 def start(plan: Plan, request: Request) -> Started:

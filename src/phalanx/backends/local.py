@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from phalanx.backends.backend import Command, Plan, Reach, Request, Started, spread
+from phalanx.backends.backend import Command, Plan, Reach, Request, Started, fewer_nodes, spread
 from phalanx.backends.processes import ProcessJob
 
 NAME = "local"
@@ -29,7 +29,7 @@ def plan(request: Request) -> Plan:
 
 def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
     """So many agents fewer."""
-    return {**options, "nodes": max(1, int(str(options.get("nodes", 1))) - len(nodes))}
+    return fewer_nodes(options, len(nodes))
 
 
 def start(plan: Plan, request: Request) -> Started:

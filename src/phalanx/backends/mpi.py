@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from phalanx.backends.backend import BackendError, Command, Plan, Reach, Request, Started, spread
+from phalanx.backends.backend import BackendError, Command, Plan, Reach, Request, Started, fewer_nodes, spread
 from phalanx.backends.processes import ProcessJob
 
 NAME = "mpi"
@@ -50,6 +50,14 @@ def plan(request: Request) -> Plan:
     purpose = f"one agent on each of {nodes} nodes" if nodes > 1 else "one agent"
     notes = ("the agents connect to this machine, which must be reachable from the nodes",)
     return Plan(layout, (Command(argv, purpose, request.environment),), nodes=tuple(hosts), notes=notes)
+
+
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """The hosts that are left, or so many agents fewer."""
+    hosts = [host for host in str(options.get("hosts") or "").split(",") if host]
+    if hosts:
+        return {**options, "hosts": ",".join(host for host in hosts if host not in nodes)}
+    return fewer_nodes(options, len(nodes))
 
 
 def start(plan: Plan, request: Request) -> Started:

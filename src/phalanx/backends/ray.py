@@ -19,7 +19,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx.backends.backend import BackendError, Command, Plan, Reach, Request, Started, State, Streams, spread
+from phalanx.backends.backend import (
+    BackendError,
+    Command,
+    Plan,
+    Reach,
+    Request,
+    Started,
+    State,
+    Streams,
+    fewer_nodes,
+    spread,
+)
 from phalanx.backends.words import last_words
 
 NAME = "ray"
@@ -50,6 +61,11 @@ def plan(request: Request) -> Plan:
     spreads = "each on a node of its own" if len(layout) > 1 else "on one node"
     purpose = f"the agents' command; a placement group of Ray at {address} starts it, {spreads}"
     return Plan(layout, (Command(request.agent, purpose, request.environment),), notes=notes)
+
+
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """So many nodes fewer; which they are is the cluster's affair."""
+    return fewer_nodes(options, len(nodes))
 
 
 def start(plan: Plan, request: Request) -> Started:

@@ -27,6 +27,7 @@ from phalanx.backends.backend import (
     Started,
     State,
     Streams,
+    fewer_nodes,
     spread,
 )
 from phalanx.backends.words import last_words
@@ -82,6 +83,13 @@ def plan(request: Request) -> Plan:
     )
     files = (PlannedFile(script, _script(request, layout)),)
     return Plan(layout, (Command(("sbatch", "--parsable", str(script)), "queue the job"),), files, notes=notes)
+
+
+def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[str, object]:
+    """So many nodes fewer; Slurm is not to give the lost ones again."""
+    names = [name for name in nodes if "#" not in name]  # two agents on one machine share its name
+    excluded = ",".join(filter(None, [str(options.get("exclude") or ""), *names]))
+    return fewer_nodes(options, len(nodes)) | ({"exclude": excluded} if excluded else {})
 
 
 def start(plan: Plan, request: Request) -> Started:
