@@ -41,14 +41,27 @@ def ray() -> Iterator[str]:
         pytest.skip("needs Ray: pip install ray")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        from ray.cluster_utils import Cluster
-
-        cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+        cluster = _two_ray_nodes()
         try:
-            cluster.add_node(num_cpus=2)
             yield cluster.address
         finally:
             cluster.shutdown()
+
+
+def _two_ray_nodes(tries: int = 4) -> Any:
+    """Ray gives up after 30 s, which a busy machine needs for its start alone."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    try:
+        cluster.add_node(num_cpus=2, include_dashboard=False)
+        cluster.add_node(num_cpus=2)
+    except Exception as error:
+        cluster.shutdown()
+        if tries == 1 or "timed out during startup" not in str(error):
+            raise
+        return _two_ray_nodes(tries - 1)
+    return cluster
 
 
 @contextmanager
