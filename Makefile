@@ -16,7 +16,7 @@ test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
@@ -67,12 +67,12 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(PIP) install -q -e '.[dev]'
 	@touch $@ $(VENV)/.core
 
-# Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks, an SSH server. Without root they are
-# left out and the tests that need them say so.
+# Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks,
+# an SSH server and engines for calls. Without root they are left out and the tests that need them say so.
 debian:
-	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:/usr/sbin/sshd; do \
+	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged; do \
 	  package=$${need%%:*}; program=$${need##*:}; \
-	  command -v $$program >/dev/null && continue; \
+	  PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null && continue; \
 	  if [ "$$(id -u)" = 0 ]; then \
 	    [ -n "$$updated" ] || apt-get update -q >/dev/null; updated=yes; \
 	    echo "installing $$package"; DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$package >/dev/null; \

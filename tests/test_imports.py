@@ -23,6 +23,10 @@ ALLOWED = {
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
+    "backends": {"model"},
+    "remote": {"model", "frameworks", "sources", "backends", "run"},
+    "calls": {"model", "frameworks", "sources", "backends", "run", "remote"},
+    "replay": {"model", "sources"},
     "report": {"model", "knowledge"},
     "cli": {
         "cache",
@@ -37,6 +41,9 @@ ALLOWED = {
         "run",
         "check",
         "report",
+        "backends",
+        "remote",
+        "replay",
     },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")

@@ -28,7 +28,7 @@ class Keeper:
         self.written: dict[int, bytes] = {}
         self.lines: list[tuple[int, bytes]] = []
 
-    def write_output(self, number: int, rank: int, data: bytes) -> None:
+    def write_output(self, number: int, rank: int, data: bytes, is_error: bool) -> None:
         self.written[rank] = self.written.get(rank, b"") + data
 
     def heard(self, rank: int, line: bytes) -> None:
@@ -40,7 +40,7 @@ class Bench:
 
     def __init__(self, size: int) -> None:
         self.paper, self.keeper = Paper(), Keeper()
-        self.output = Output(0, size, self.paper, self.keeper)  # type: ignore[arg-type]
+        self.output = Output(0, range(size), self.paper, self.keeper)  # type: ignore[arg-type]
         self.pipes = [self.output.open_pipes(rank) for rank in range(size)]
 
     def write(self, rank: int, data: bytes, is_error: bool = False) -> None:

@@ -50,3 +50,15 @@ def test_a_scope_is_emptied_when_all_ranks_are_done_with_it(port: int) -> None:
     assert ask(port, "GET", "/global/0")[0] == 200
     ask(port, "DELETE", "/global/1")
     assert ask(port, "GET", "/global/0")[0] == 404
+
+
+def test_scopes_of_several_nodes_have_their_own_numbers_of_ranks() -> None:
+    """Node 0 has two ranks, node 1 has one: who shares a scope is told by its name."""
+    from phalanx.run.store import _Values
+
+    values = _Values()
+    values.sizes = [2, 1]
+    found = {scope: values.members(scope) for scope in ("global", "local_node0", "local_node1", "cross_0", "cross_1")}
+    assert found == {"global": 3, "local_node0": 2, "local_node1": 1, "cross_0": 2, "cross_1": 1}
+    values.sizes = [4]
+    assert [values.members(scope) for scope in ("global_", "local_localhost", "cross_3")] == [4, 4, 1]

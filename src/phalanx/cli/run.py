@@ -9,15 +9,17 @@ import time
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
+from phalanx.cli.recording import RunCommand, begin_recording, end_recording
 from phalanx.frameworks.launching import ROLES
+from phalanx.replay.record import Mode
 from phalanx.run.bundle import make_folder
 from phalanx.run.job import Job
-from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
+from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
 from phalanx.run.screen import Screen
 
 _EXAMPLES = """\
@@ -30,6 +32,8 @@ Examples:
     phalanx run --roles chief=1,worker=2,ps=1 train.py
 
     phalanx run -n 2 -- ./start.sh
+
+    phalanx run -n 8 --on ssh://a,b train.py
 
 What stands after the script is the script's. Exits with the job's own status; 2 if the job could not be started."""
 
@@ -44,7 +48,7 @@ class RunFormat(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     settings = {"allow_interspersed_args": False, "ignore_unknown_options": False}
-    app.command(epilog=_EXAMPLES, context_settings=settings)(run)
+    app.command(cls=RunCommand, epilog=_EXAMPLES, context_settings=settings)(run)
 
 
 def run(
@@ -75,6 +79,22 @@ def run(
         float, typer.Option(help="Seconds without progress above which everything is a stall.", min=1.0)
     ] = 600.0,
     inside: Annotated[bool, typer.Option("--inside/--no-inside", help="Watch ranks from inside too (PyTorch).")] = True,
+    record: Annotated[
+        Mode | None,
+        typer.Option(
+            help="Record every collective, to be replayed: light if nothing follows, --record=ring, --record=full.",
+            metavar="[light|ring|full]",
+        ),
+    ] = None,
+    record_steps: Annotated[
+        int, typer.Option(help="With ring: keep the results of at least so many steps.", min=1)
+    ] = 4,
+    checkpoint_every: Annotated[
+        int, typer.Option(help="With a recording: a checkpoint after so many steps; 0 for none.", min=0)
+    ] = 100,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="With a recording: a checkpoint after so many minutes; 0 for none.", min=0.0)
+    ] = 0.0,
     bundle: Annotated[
         Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
     ] = None,
@@ -84,6 +104,9 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="First look for what would stop the job (phalanx check); then start it.")
     ] = False,
+    on: Annotated[str | None, typer.Option(help="Where: ssh://a,b or another engine; this machine otherwise.")] = None,
+    given: Annotated[list[str] | None, typer.Option("--with", help="Something to tell the engine: NAME=VALUE.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen and do nothing.")] = False,
     form: Annotated[
         RunFormat, typer.Option("--format", "-f", help="json: the report alone on standard output.")
     ] = RunFormat.TEXT,
@@ -93,6 +116,7 @@ def run(
     Sets what torchrun, horovodrun or a hand-made TF_CONFIG would. The script is unchanged. Output, exits, stacks and
     environment of every rank are kept in a folder that `phalanx diagnose` reads.
     """
+    recorder = begin_recording(record, command, module, record_steps, checkpoint_every, checkpoint_minutes * 60)
     try:
         spec = JobSpec(
             command=tuple(command),
@@ -113,16 +137,27 @@ def run(
             stall_after=stall_after,
             stall_at_most=stall_at_most,
             python=python or sys.executable,
+            recorder=recorder,
         )
         plan = make_plan(spec, os.environ, Path.cwd())
+        wants_json = form is RunFormat.JSON
+        if check and on is not None:
+            raise PlanError(
+                "--check looks at this machine: for the hosts of an engine run `phalanx check --hosts a,b` first"
+            )
+        if on is not None or dry_run:
+            _elsewhere(plan, on or "local", _variables(given or [], "--with"), bundle, dry_run, wants_json)
+        if given:
+            raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
     if check:
         _check_first(plan.environment, folder)
-    wants_json = form is RunFormat.JSON
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
+    if recorder is not None:
+        end_recording(folder, recorder)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)
@@ -143,18 +178,34 @@ def _check_first(environment: Mapping[str, str], folder: Path) -> None:
         raise typer.Exit(2)
 
 
+def _elsewhere(
+    plan: Plan, on: str, options: dict[str, str], bundle: Path | None, dry_run: bool, wants_json: bool
+) -> NoReturn:
+    """Through a driver and an agent on each node. Imported here: a job on this machine needs none of it."""
+    from phalanx.remote.launch import job_of, launch, preview
+
+    job = job_of(plan, on, options)
+    if dry_run:
+        typer.echo(preview(job))
+        raise typer.Exit
+    ended = launch(job, plan, Screen(only_errors=wants_json), bundle)
+    if wants_json:
+        sys.stdout.write(json.dumps(ended.report, indent=2, ensure_ascii=False) + "\n")
+    raise typer.Exit(ended.status)
+
+
 def _is_after_dashes(command: list[str]) -> bool:
     """Whether the command stood behind `--`, which the parser takes away."""
     before = sys.argv[: len(sys.argv) - len(command)]
     return bool(before) and before[-1] == "--"
 
 
-def _variables(given: list[str]) -> dict[str, str]:
+def _variables(given: list[str], option: str = "--env") -> dict[str, str]:
     found = {}
     for item in given:
         name, mark, value = item.partition("=")
         if not mark or not name:
-            raise PlanError(f"--env {item}: give NAME=VALUE")
+            raise PlanError(f"{option} {item}: give NAME=VALUE")
         found[name] = value
     return found
 

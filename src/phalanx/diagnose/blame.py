@@ -52,6 +52,8 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
         return _in_another_call(history) if claim.is_communication else frozenset()
+    if history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots):
+        return printers  # the supervisor knows whom it ended itself: these went by themselves
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far

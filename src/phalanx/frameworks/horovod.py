@@ -17,16 +17,16 @@ def ports_needed(size: int) -> int:
 
 
 def variables(seat: Seat, meeting: Meeting) -> dict[str, str]:
-    """What horovodrun sets for the Gloo controller; all ranks are on one host."""
-    rank, size = str(seat.rank), str(seat.size)
+    """What horovodrun sets for the Gloo controller. The host's name only tells nodes apart: the store counts by it."""
+    rank, size, at = str(seat.rank), str(seat.size), seat.at
     return {
-        "HOROVOD_HOSTNAME": "localhost",
+        "HOROVOD_HOSTNAME": "localhost" if at.nodes == 1 else f"node{at.node}",
         "HOROVOD_RANK": rank,
         "HOROVOD_SIZE": size,
-        "HOROVOD_LOCAL_RANK": rank,
-        "HOROVOD_LOCAL_SIZE": size,
-        "HOROVOD_CROSS_RANK": "0",
-        "HOROVOD_CROSS_SIZE": "1",
+        "HOROVOD_LOCAL_RANK": str(at.local_rank),
+        "HOROVOD_LOCAL_SIZE": str(at.local_size),
+        "HOROVOD_CROSS_RANK": str(at.node),
+        "HOROVOD_CROSS_SIZE": str(at.nodes),
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": meeting.host,

@@ -24,13 +24,30 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rank of a job on several nodes sits: its node, and its number among that node's ranks."""
+
+    node: int
+    nodes: int
+    local_rank: int
+    local_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Seat:
-    """One rank's place in the job: its number among all, and among those of its role."""
+    """One rank's place in the job: its number among all, and among those of its role. Without a `place` all ranks are on
+    one node."""
 
     rank: int
     size: int
     role: str = "worker"
     index: int = 0
+    place: Place | None = None
+
+    @property
+    def at(self) -> Place:
+        """Node and local number, also for a job on one node."""
+        return self.place or Place(0, 1, self.rank, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,11 @@ class Meeting:
     attempt: int = 0
     max_restarts: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)  # what every rank has anyway
+    hosts: tuple[str, ...] = ()  # by rank, where they are on several nodes; `host` is rank 0's
+
+    def host_of(self, rank: int) -> str:
+        """The address at which a rank can be reached."""
+        return self.hosts[rank] if self.hosts else self.host
 
 
 class Launchable(Protocol):

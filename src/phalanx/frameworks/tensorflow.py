@@ -24,6 +24,6 @@ def variables(seat: Seat, meeting: Meeting) -> dict[str, str]:
     cluster: dict[str, list[str]] = {}
     for other in meeting.roles:
         if other.role != "evaluator":  # it stands outside of the cluster and only reads checkpoints
-            cluster.setdefault(other.role, []).append(f"{meeting.host}:{meeting.ports[other.rank]}")
+            cluster.setdefault(other.role, []).append(f"{meeting.host_of(other.rank)}:{meeting.ports[other.rank]}")
     task = {"type": seat.role, "index": seat.index}
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}

@@ -35,14 +35,14 @@ def ports_needed(size: int) -> int:
 
 def variables(seat: Seat, meeting: Meeting) -> dict[str, str]:
     """As torchrun sets them. Rank 0 serves the store itself, so no process of ours has to import PyTorch."""
-    rank, size = str(seat.rank), str(seat.size)
+    rank, size, at = str(seat.rank), str(seat.size), seat.at
     return {
         "RANK": rank,
         "WORLD_SIZE": size,
-        "LOCAL_RANK": rank,
-        "LOCAL_WORLD_SIZE": size,
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
+        "LOCAL_RANK": str(at.local_rank),
+        "LOCAL_WORLD_SIZE": str(at.local_size),
+        "GROUP_RANK": str(at.node),
+        "GROUP_WORLD_SIZE": str(at.nodes),
         "ROLE_NAME": "default",
         "ROLE_RANK": rank,
         "ROLE_WORLD_SIZE": size,

@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,27 +57,32 @@ class BundleWriter:
     def describe(self, plan: Plan) -> None:
         """The manifest's beginning: what is run, and how."""
         spec = plan.spec
-        self._manifest = {
-            "schema": layout.SCHEMA,
-            "phalanx": __version__,
+        facts = {
             "command": redact_command(plan.argv),
             "name": plan.name,
             "size": plan.size,
             "framework": plan.framework.NAME,
             "framework_told_by": redact(plan.told_by),
             "roles": [f"{seat.role}:{seat.index}" for seat in plan.seats] if spec.roles else [],
-            "host": socket.gethostname(),
-            "folder": str(Path.cwd()),
-            "started": time.time(),
-            "state": "running",
-            "attempts": [],
         }
+        self.begin(facts)
+
+    def begin(self, facts: Mapping[str, Any]) -> None:
+        """The manifest of a job that starts now, with what is known of it."""
+        here = {"host": socket.gethostname(), "folder": str(Path.cwd()), "started": time.time()}
+        state = {"state": "running", "attempts": []}
+        self._manifest = {"schema": layout.SCHEMA, "phalanx": __version__, **facts, **here, **state}
         self.write_manifest()
 
-    def begin_attempt(self, number: int, size: int) -> Path:
+    def amend(self, facts: Mapping[str, Any]) -> None:
+        """What has changed since the job began."""
+        self._manifest |= facts
+        self.write_manifest()
+
+    def begin_attempt(self, number: int, ranks: Iterable[int]) -> Path:
         """Folders for one start of the job."""
         attempt = layout.attempt_folder(self.folder, number)
-        for rank in range(size):
+        for rank in ranks:
             self._try(lambda rank=rank: layout.rank_folder(attempt, rank).mkdir(parents=True, exist_ok=True))  # type: ignore[misc]
         self._manifest["attempts"].append({"attempt": number, "started": time.time()})
         self.write_manifest()
@@ -141,7 +146,7 @@ class BundleWriter:
 
         self._try(open_it)
 
-    def write_output(self, number: int, rank: int, data: bytes) -> None:
+    def write_output(self, number: int, rank: int, data: bytes, is_error: bool = False) -> None:
         """Append to a rank's output."""
         descriptor = self._outputs.get((number, rank))
         if descriptor is None:

@@ -75,7 +75,7 @@ class Job:
     def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
         spec = self._plan.spec
         for number in range(spec.max_restarts + 1):
-            folder = self._writer.begin_attempt(number, self._plan.size)
+            folder = self._writer.begin_attempt(number, range(self._plan.size))
             setup = Setup(
                 attempt=folder,
                 size=self._plan.size,

@@ -26,6 +26,12 @@ class Setup:
     stall_after: float = 8.0  # seconds without progress before a stall is thought of, however quick the steps are
     notices_stalls: bool = True  # else nobody is looked at more closely when nothing moves
     stall_at_most: float = 600.0  # seconds after which it is a stall, however slow the steps were or busy a rank looks
+    ranks: tuple[int, ...] = ()  # those of this node, where there are others; else all of them
+
+    @property
+    def watched(self) -> tuple[int, ...]:
+        """The ranks that are watched here."""
+        return self.ranks or tuple(range(self.size))
 
 
 @dataclass(frozen=True, slots=True)

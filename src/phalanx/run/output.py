@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import selectors
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from phalanx.run.fold import Fold
-from phalanx.run.screen import Screen
+from phalanx.run.fold import Fold, Said
 from phalanx.sources.secrets import OutputRedactor
 
 _READ = 1 << 16
@@ -21,11 +21,18 @@ _REPAINTED = 10.0  # seconds between two states of a progress bar that are shown
 class Listener(Protocol):
     """Who else wants the output."""
 
-    def write_output(self, number: int, rank: int, data: bytes) -> None:
+    def write_output(self, number: int, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of it, whole lines wherever possible."""
 
     def heard(self, rank: int, line: bytes) -> None:
         """One line."""
+
+
+class Shows(Protocol):
+    """Where folded lines are shown."""
+
+    def show(self, lines: list[Said], is_alone: bool) -> None:
+        """Lines of ranks, in order."""
 
 
 @dataclass(slots=True)
@@ -42,12 +49,12 @@ class _Stream:
 class Output:
     """The pipes of one attempt."""
 
-    def __init__(self, number: int, size: int, screen: Screen, listener: Listener) -> None:
+    def __init__(self, number: int, ranks: Sequence[int], screen: Shows, listener: Listener) -> None:
         self._number = number
-        self._size = size
+        self._size = len(ranks)
         self._screen = screen
         self._listener = listener
-        self._fold = Fold(range(size))
+        self._fold = Fold(ranks)
         self._streams: dict[int, _Stream] = {}
         self.selector = selectors.DefaultSelector()
         self.last_repaint = b""
@@ -136,7 +143,7 @@ class Output:
         lines, stream.rest = whole[:cut], whole[cut:]
         stream.since = now
         cleaned = stream.redactor.clean(lines)
-        self._listener.write_output(self._number, stream.rank, cleaned[stream.written :])
+        self._listener.write_output(self._number, stream.rank, cleaned[stream.written :], stream.is_error)
         stream.written = 0
         self._pass_on(stream, cleaned, now)
 
@@ -178,5 +185,6 @@ class Output:
             if len(stream.rest) > stream.written and now - stream.since > _IDLE:
                 cleaned = stream.redactor.clean(stream.rest)
                 if cleaned == stream.rest:  # a secret may be under way: it waits for its end
-                    self._listener.write_output(self._number, stream.rank, cleaned[stream.written :])
+                    new = cleaned[stream.written :]
+                    self._listener.write_output(self._number, stream.rank, new, stream.is_error)
                     stream.written = len(stream.rest)

@@ -64,7 +64,8 @@ class Plan:
     told_by: str
     threads: str
     environment: Mapping[str, str]  # of every rank
-    devices: tuple[str | None, ...]  # by rank: what CUDA_VISIBLE_DEVICES is set to
+    devices: tuple[str | None, ...]  # by local rank: what CUDA_VISIBLE_DEVICES is set to
+    own: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # what only some ranks find, by rank
 
     @property
     def size(self) -> int:
@@ -86,9 +87,9 @@ class Plan:
             for name, value in self.framework.variables(seat, meeting).items()
             if name not in self.spec.environment  # what the user says on the command line stands
         }
-        if (devices := self.devices[seat.rank]) is not None:
+        if (devices := self.devices[seat.at.local_rank]) is not None:
             found |= {"CUDA_VISIBLE_DEVICES": devices, "HIP_VISIBLE_DEVICES": devices}
-        return found
+        return found | dict(self.own.get(seat.rank, {}))
 
 
 def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan:

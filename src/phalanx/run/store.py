@@ -1,6 +1,7 @@
 """The store at which Horovod's ranks meet: values put and got by HTTP. A small process beside the job.
 
-    python -I -S store.py FD SIZE   serves a job of SIZE ranks on the listening socket FD until it is ended
+    python -I -S store.py FD SIZE   serves a job of SIZE ranks on the listening socket FD until it is ended; SIZE is `4,2`
+                                    where node 0 has 4 of them and node 1 has 2
 
 PUT /scope/key keeps the body, GET /scope/key returns it or 404. DELETE /scope/rank says that a rank is done with a scope: when
 all of its ranks are, it is emptied, so that they can meet again. Uses nothing of ours.
@@ -15,13 +16,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class _Values:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.size = 1
+        self.sizes = [1]
         self.kept: dict[str, dict[str, bytes]] = {}
         self.done: dict[str, set[str]] = {}
 
     def members(self, scope: str) -> int:
-        """How many ranks share a scope. Across hosts there is one of each local number, and we have one host."""
-        return 1 if scope.startswith("cross") else self.size
+        """How many ranks share a scope: all of them, those of one host (`local_node1`), or those of one local number, one
+        from each host that has so many (`cross_3`)."""
+        digits = scope[len(scope.rstrip("0123456789")) :]
+        if scope.startswith("cross"):
+            return max(1, sum(size > int(digits or 0) for size in self.sizes))
+        if scope.startswith("local") and digits and int(digits) < len(self.sizes):
+            return self.sizes[int(digits)]
+        return sum(self.sizes)
 
 
 _VALUES = _Values()
@@ -84,7 +91,7 @@ class _Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve on the inherited socket."""
-    _VALUES.size = int(sys.argv[2])
+    _VALUES.sizes = [int(size) for size in sys.argv[2].split(",")]
     listening = socket.socket(fileno=int(sys.argv[1]))
     server = _Server(listening.getsockname()[:2], Handler, bind_and_activate=False)
     server.socket.close()

@@ -6,29 +6,33 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phalanx.frameworks.launching import Meeting, Seat, needs_store, serves
+from phalanx.frameworks.launching import Meeting, Seat, serves
 from phalanx.model import bundle as layout
 from phalanx.model.ranks import ranges
 from phalanx.run.bundle import BundleWriter
-from phalanx.run.children import Children, end_helper
+from phalanx.run.children import Children
 from phalanx.run.ending import Ending, Reason, describe_code, status_of
+from phalanx.run.meeting import meet_here
 from phalanx.run.observer import Observation, Observer
 from phalanx.run.output import Output
 from phalanx.run.plan import OnStall, Plan
-from phalanx.run.ports import Ports, listening, loopback_interface
 from phalanx.run.screen import Screen
 from phalanx.run.signals import Signals
 from phalanx.run.status import status_line
 
 _TICK = 0.5
 _BEFORE_SNAPSHOT = 0.5  # after a death: peers that die of it at once need no stacks
+
+
+def _no_order() -> Reason | None:
+    return None
 
 
 @dataclass(slots=True)
@@ -56,6 +60,8 @@ class Attempt:
     on_stall: Callable[[Observation], None]
     on_straggler: Callable[[], None]
     poll: Callable[[], None]
+    meet: AbstractContextManager[Meeting] | None = None  # where the ranks meet, if not on this machine alone
+    order: Callable[[], Reason | None] = _no_order  # a reason to end that comes from elsewhere
     _ranks: dict[int, _Rank] = field(default_factory=dict)
     _ended: int = 0
     _snapshot_at: float | None = None
@@ -63,14 +69,13 @@ class Attempt:
 
     def run(self) -> Reason:
         """Run it to its end. Every process of it is gone when this returns."""
-        output = Output(self.number, self.plan.size, self.screen, self)
+        output = Output(self.number, [seat.rank for seat in self.plan.seats], self.screen, self)
         output.selector.register(self.signals.wakes, 1, None)
         ending = Ending(self.plan.spec.grace)
         self._began = time.monotonic()
-        helper: subprocess.Popen[bytes] | None = None
         try:
-            with Ports(self.plan.framework.ports_needed(self.plan.size)) as ports:
-                meeting, helper = self._meeting(ports)
+            meet = self.meet or meet_here(self.plan, self.children, self.writer.folder.name, self.number)
+            with meet as meeting:
                 try:
                     self._start(output, meeting)
                     self.observer.started({rank: one.process.pid for rank, one in self._ranks.items()})
@@ -86,40 +91,18 @@ class Attempt:
             self.children.sweep()
             for one in living:
                 one.process.wait()
-            if helper is not None:
-                end_helper(helper)
             output.close()
             self.observer.close()
             self.writer.close_outputs()
         return ending.reason or Reason("done", "all ranks ended well", 0)
 
-    def write_output(self, number: int, rank: int, data: bytes) -> None:
+    def write_output(self, number: int, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of a rank's output, for the bundle."""
-        self.writer.write_output(number, rank, data)
+        self.writer.write_output(number, rank, data, is_error)
 
     def heard(self, rank: int, line: bytes) -> None:
         """A line of a rank's output, for the watch."""
         self.observer.heard(rank, line)
-
-    def _meeting(self, ports: Ports) -> tuple[Meeting, subprocess.Popen[bytes] | None]:
-        helper = store_port = None
-        if needs_store(self.plan.framework):
-            with listening() as served:
-                store_port = served.getsockname()[1]
-                program = Path(__file__).with_name("store.py")
-                argv = [sys.executable, "-I", "-S", str(program), str(served.fileno()), str(self.plan.size)]
-                helper = self.children.start_helper(argv, [served.fileno()])
-        meeting = Meeting(
-            ports=ports.numbers,
-            run_id=self.writer.folder.name,
-            roles=self.plan.seats,
-            loopback=loopback_interface(),
-            store_port=store_port,
-            attempt=self.number,
-            max_restarts=self.plan.spec.max_restarts,
-            environment=self.plan.environment,
-        )
-        return meeting, helper
 
     def _start(self, output: Output, meeting: Meeting) -> None:
         for seat in self.plan.seats:
@@ -232,6 +215,8 @@ class Attempt:
         self.writer.write_exit(self.folder, rank, facts)
 
     def _obey(self, ending: Ending) -> None:
+        if (order := self.order()) is not None:
+            ending.begin(order, time.monotonic(), request=signal.SIGTERM)
         for number in self.signals.take():
             now = time.monotonic()
             name = signal.Signals(number).name

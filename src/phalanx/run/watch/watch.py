@@ -35,7 +35,7 @@ class Watch:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._beats: dict[int, HeartbeatFile] = {}
-        self._hearing = {rank: Hearing() for rank in range(setup.size)}
+        self._hearing = {rank: Hearing() for rank in setup.watched}
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._looks: dict[int, RankLook] = {}
@@ -103,7 +103,7 @@ class Watch:
 
     def _tick(self, now: float) -> list[Observation]:
         self._ticks += 1
-        rounds = min(-(-self._setup.size // _LOOKS_A_TICK), _MOST_ROUNDS)
+        rounds = min(-(-len(self._setup.watched) // _LOOKS_A_TICK), _MOST_ROUNDS)
         self._note_families(now)
         for rank, pid in self._pids.items():
             if rank % rounds == self._ticks % rounds:

@@ -1,0 +1,282 @@
+"""From a request to agents that have reported, agree with us, and have the job's files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from phalanx.backends import check_options
+from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
+from phalanx.remote.agreement import differences, interpreter
+from phalanx.remote.job import Job, StartError
+from phalanx.remote.keeping import Keeping
+from phalanx.remote.lines import Hears, Line, Lines
+from phalanx.remote.link import MOST_PAYLOAD, Link, Message
+
+TOKEN_FILE = "token"
+_PORT = "PHALANX_DRIVER_PORT"  # at which the driver listens, where its nodes reach it through a firewall
+_LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
+
+
+def agent_command(job: Job) -> tuple[str, ...]:
+    """What the engine is to start on each node."""
+    dial = () if job.backend.REACH is Reach.STREAMS else ("--dial",)
+    python = sys.executable if job.backend.NAME == "local" or job.python is None else job.python
+    return (python, "-m", "phalanx.remote.agent", *dial)
+
+
+def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PORT") -> Request:
+    """What the engine is asked for. Without a token it is good for a plan only."""
+    environment = dict(job.environment)
+    if job.backend.REACH is not Reach.STREAMS:
+        environment |= {"PHALANX_DRIVER": driver, "PHALANX_TOKEN_FILE": str(folder.absolute() / TOKEN_FILE)}
+    return Request(
+        name=job.name,
+        workers=job.workers,
+        agent=agent_command(job),
+        folder=folder.absolute(),
+        gpus=job.gpus,
+        environment=environment,
+        token=token,
+        timeout=job.timeout,
+        options=job.options,
+    )
+
+
+def plan_job(job: Job, folder: Path) -> Plan:
+    """The engine's plan, with nothing done. Raises BackendError."""
+    check_options(job.backend, job.options)
+    plan = job.backend.plan(request_of(job, folder))
+    if job.framework == "horovod" and len(set(plan.layout)) > 1:
+        raise BackendError(f"Horovod wants as many workers on each node as on the others, and not {plan.layout}")
+    return plan
+
+
+class Gathering:
+    """The nodes of one job: engaged once, or again after one was lost."""
+
+    def __init__(self, job: Job, keeping: Keeping, hears: Hears, say: Callable[[str], None]) -> None:
+        self._job = job
+        self._keeping = keeping
+        self._say = say
+        self._token = secrets.token_urlsafe(32)
+        self.lines = Lines(self._token, keeping, hears)
+        self.by_node: dict[int, Line] = {}
+        self.layout: tuple[int, ...] = ()
+        self.started: Started | None = None
+        self.state = State.STARTING
+        self.reason = ""
+
+    def engage(self, is_cancelled: Callable[[], bool]) -> None:
+        """Have agents started and wait until all of them are ready for work. Raises StartError or BackendError."""
+        job = self._job
+        driver = ""
+        if (host := _LISTENS.get(job.backend.REACH)) is not None:
+            port = self._listen(host)
+            names = [host] if host.startswith("127.") else _addresses()
+            driver = ",".join(f"{name}:{port}" for name in names)
+        request = request_of(job, self._keeping.job, self._token, driver)
+        plan = job.backend.plan(request)
+        self.layout = plan.layout
+        self._write_files(plan)
+        self.started = job.backend.start(plan, request)
+        for node, streams in self.started.streams().items():
+            streams.to_agent.write(f"{self._token}\n".encode())
+            streams.to_agent.flush()
+            link = Link.over_pipes(streams.from_agent.fileno(), streams.to_agent.fileno())
+            self.lines.add(link, node)
+        self._wait_for_all(plan, is_cancelled)
+        self._check()
+        self._send_files()
+
+    def _listen(self, host: str) -> int:
+        """At the port that the user's firewall is open for, if there is one. Raises StartError."""
+        wish = os.environ.get(_PORT, "0")
+        if not wish.isdigit() or int(wish) > 65535:
+            raise StartError(f"{_PORT}={wish}: give the number of a port")
+        try:
+            return self.lines.listen(host, int(wish))
+        except OSError as error:
+            raise StartError(f"cannot listen at port {wish} ({_PORT}): {error.strerror}") from error
+
+    def _write_files(self, plan: Plan) -> None:
+        """The plan's files, and the token where agents connect by themselves; readable by the user alone."""
+        try:
+            if self._job.backend.REACH is not Reach.STREAMS:
+                _write_private(self._keeping.job / TOKEN_FILE, self._token + "\n", 0o600)
+            for file in plan.files:
+                _write_private(file.path, file.text, file.mode)
+        except OSError as error:
+            raise StartError(f"cannot write {error.filename}: {error.strerror}") from error
+
+    def _wait_for_all(self, plan: Plan, is_cancelled: Callable[[], bool]) -> None:
+        assert self.started is not None
+        ran_since: float | None = None
+        while len(self.by_node) < len(plan.layout):
+            if is_cancelled():
+                raise StartError("cancelled before it ran")
+            try:
+                line, message = self.lines.events.get(timeout=0.3)
+            except queue.Empty:
+                line = message = None  # type: ignore[assignment]
+            if line is not None and message is not None and message.kind == "node":
+                self._seat(line, message, plan)
+                continue
+            engine, self.reason = self.started.follow()
+            if engine in (State.FAILED, State.DONE, State.CANCELLED):
+                raise StartError(self._why_not(plan, engine))
+            self.state = State.QUEUED if engine is State.QUEUED else State.STARTING
+            if engine is State.RUNNING:
+                ran_since = ran_since or time.monotonic()
+                if time.monotonic() - ran_since > self._job.start_within:
+                    raise StartError(self._why_not(plan, engine))
+
+    def _seat(self, line: Line, message: Message, plan: Plan) -> None:
+        """Give an agent its place: the one it was started for, else the first that is free."""
+        told = line.node if line.node is not None else message.data.get("node")
+        free = [node for node in range(len(plan.layout)) if node not in self.by_node]
+        node = told if isinstance(told, int) and told in free else (free[0] if told is None else None)
+        if node is None:
+            line.link.close()  # one more than was asked for, or the same number twice
+            return
+        first = sum(plan.layout[:node])
+        line.node, line.ranks = node, tuple(range(first, first + plan.layout[node]))
+        line.host = plan.nodes[node] if node < len(plan.nodes) else str(message.data.get("host"))
+        if any(other.host == line.host for other in self.by_node.values()):
+            line.host += f"#{node}"  # two agents on one machine: a verdict must be able to tell them apart
+        line.address = str(message.data.get("address"))
+        self.by_node[node] = line
+
+    def _why_not(self, plan: Plan, engine: State) -> str:
+        missing = [node for node in range(len(plan.layout)) if node not in self.by_node]
+        names = ", ".join(plan.nodes[node] if node < len(plan.nodes) else f"node {node}" for node in missing)
+        reason = self.reason or (self.lines.refused[-1] if self.lines.refused else "")
+        if engine is State.RUNNING:
+            return f"no word from {names} within {self._job.start_within:g} s" + (f" ({reason})" if reason else "")
+        return f"not all agents came up: {reason or f'{names}: {engine}'}"
+
+    def _check(self) -> None:
+        """Interpreters and packages agree, or the user does not mind."""
+        job = self._job
+        if job.agreement == "off" or (job.backend.NAME == "local" and job.python is None):
+            return
+        here, told = interpreter(), []
+        for line in self.by_node.values():
+            line.link.send("check", packages=list(job.packages), python=job.python)
+        for line, message in self._answers("packages"):
+            found = differences(here, message.data["interpreter"], job.packages, message.data.get("found") or {})
+            told += [f"{line.host}: {'; '.join(found)}"] if found else []
+        if told and job.agreement == "warn":
+            self._say("the nodes differ from here: " + " | ".join(sorted(told)))
+        elif told:
+            raise StartError(
+                "the nodes differ from here: " + " | ".join(sorted(told)) + ". Install the same there, "
+                'say which interpreter to use (python=…), or go on regardless (agreement="warn")'
+            )
+
+    def _send_files(self) -> None:
+        for name, path in (("call.pickle", self._job.call), ("project.tar", self._job.project)):
+            if path is not None:
+                for line in self.by_node.values():
+                    _send_file(line, name, path)
+        if self._job.project is not None:
+            for line in self.by_node.values():
+                line.link.send("unpack")
+
+    def _answers(self, kind: str) -> list[tuple[Line, Message]]:
+        """One answer of this kind from each node. Raises StartError where one refuses or is lost."""
+        found: dict[int, tuple[Line, Message]] = {}
+        deadline = time.monotonic() + self._job.start_within
+        while len(found) < len(self.by_node):
+            try:
+                line, message = self.lines.events.get(timeout=max(0.1, deadline - time.monotonic()))
+            except queue.Empty:
+                missing = sorted(one.host for node, one in self.by_node.items() if node not in found)
+                raise StartError(f"no answer from {', '.join(missing)}") from None
+            if line.node is None:
+                continue
+            if message is None:
+                raise StartError(f"{line.host} was lost before the job ran" + (f": {line.why}" if line.why else ""))
+            if message.kind == "refused":
+                raise StartError(f"{line.host}: {message.data.get('text')}")
+            if message.kind == kind:
+                found[line.node] = (line, message)
+        return [found[node] for node in sorted(found)]
+
+    def prepare(self, ports: int, each_rank: bool, store: str | None) -> tuple[list[int], int | None]:
+        """Have ports held: one for each rank where it runs, or all of them on node 0. Returns them and the store's."""
+        for node, line in self.by_node.items():
+            count = len(line.ranks) if each_rank else (ports if node == 0 else 0)
+            line.link.send("prepare", ports=count, store=store if node == 0 else None)
+        answers = self._answers("ready")
+        found = [int(port) for _, message in answers for port in message.data["ports"]]
+        return found, answers[0][1].data.get("store_port")
+
+    def dismiss(self) -> None:
+        """Part from the agents, and leave nothing of them behind. What the engine has said is kept as evidence."""
+        if self.started is None:
+            return
+        started, self.started = self.started, None
+        for line in self.by_node.values():
+            if line.is_open:
+                with contextlib.suppress(OSError):
+                    line.link.send("bye")
+        # Agents that heard it end by themselves; where one is missing, the engine is asked to see to it, then told.
+        is_broken = len(self.by_node) < len(self.layout) or any(not line.is_open for line in self.by_node.values())
+        patience = 2 * self._job.grace + 5.0
+        began = time.monotonic()
+        steps = [began + (1.0 if is_broken else patience), began + patience + (0.0 if is_broken else self._job.grace)]
+        while started.follow()[0] in (State.RUNNING, State.QUEUED, State.STARTING):
+            if steps and time.monotonic() >= steps[0]:
+                steps.pop(0)
+                started.cancel()
+            if time.monotonic() > began + patience + 2 * self._job.grace:
+                break
+            time.sleep(0.05)
+        self.lines.close()
+        for name, text in started.collect().items():
+            with contextlib.suppress(OSError):
+                (self._keeping.folder / f"engine-{name}.log").write_text(text, encoding="utf-8")
+
+    def hosts(self) -> list[str]:
+        """By rank, where it can be reached from the other nodes."""
+        lines = [self.by_node[node] for node in sorted(self.by_node)]
+        is_local = [line.address.startswith("127.") for line in lines]
+        mixed = any(is_local) and not all(is_local)  # the driver's own machine is called 127.0.0.1 by itself alone
+        names = [line.host if mixed and local else line.address for line, local in zip(lines, is_local, strict=True)]
+        return [name for line, name in zip(lines, names, strict=True) for _ in line.ranks]
+
+
+def _send_file(line: Line, name: str, path: Path) -> None:
+    with path.open("rb") as file:
+        buffer, offset = bytearray(MOST_PAYLOAD), 0
+        while count := file.readinto(buffer):
+            line.link.send("put", memoryview(buffer)[:count], name=name, offset=offset)
+            offset += count
+
+
+def _write_private(path: Path, text: str, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode)
+    path.chmod(mode)
+    path.write_text(text, encoding="utf-8")
+
+
+def _addresses() -> list[str]:
+    """How other machines may call this one: the name, then its addresses."""
+    name = socket.gethostname()
+    try:
+        found = socket.gethostbyname_ex(name)[2]
+    except OSError:
+        found = []
+    return list(dict.fromkeys([*(one for one in found if not one.startswith("127.")), name]))
+
+
+__all__ = ["BackendError", "Gathering", "plan_job", "request_of"]

@@ -1,0 +1,60 @@
+"""Has the verdict made over all nodes' evidence: while the job stands still, and at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from phalanx.model import bundle as layout
+from phalanx.remote.keeping import Keeping
+from phalanx.remote.viewer import Stage
+from phalanx.run.verdict import Diagnosis, short_text
+
+_AFTER_STALL = 15.0  # seconds in which the other nodes' stacks are awaited
+
+
+class Judging:
+    """Asked by the driver's loop; the diagnosis itself is a process of its own."""
+
+    def __init__(self, keeping: Keeping, stage: Stage) -> None:
+        self._keeping = keeping
+        self._stage = stage
+        self._stalled: dict[int, float] = {}
+        self._diagnosis: Diagnosis | None = None
+
+    def forget(self) -> None:
+        """A new attempt: what stood still before is over."""
+        self._stalled = {}
+
+    def stalled(self, node: int) -> None:
+        """A node's ranks stand still, and their stacks are here."""
+        self._stalled.setdefault(node, time.monotonic())
+
+    def look(self, now: float, nodes: int, is_ending: bool) -> tuple[int, ...] | None:
+        """When all nodes have told where their ranks stand, or one has and time is up, ask who is to blame. Returns them
+        once it is known; None before."""
+        if self._diagnosis is None:
+            is_due = self._stalled and now - min(self._stalled.values()) >= _AFTER_STALL
+            if self._stalled and (len(self._stalled) >= nodes or is_due):
+                self._stalled = {}
+                self._diagnosis = Diagnosis(self._keeping.folder)
+            return None
+        if not self._diagnosis.is_done:
+            return None
+        report, self._diagnosis = self._diagnosis.result(), None
+        if report is None:
+            return ()
+        if (text := short_text(report)) and not is_ending:
+            self._stage.say_block(text)
+        return tuple(int(rank) for rank in (report.get("verdict") or {}).get("culprit_ranks", ()))
+
+    def final(self, needed: bool) -> Mapping[str, Any] | None:
+        """The verdict at the end, kept in the bundle; None where there is nothing to judge."""
+        if self._diagnosis is not None:
+            self._diagnosis.result()  # made before the end: the one after it knows more
+            self._diagnosis = None
+        report = Diagnosis(self._keeping.folder).result() if needed else None
+        if report is not None:
+            self._keeping.writer.write_json(self._keeping.folder / layout.REPORT, report)
+        return report

@@ -1,0 +1,146 @@
+"""A script on other machines, for the command line: `phalanx run --on ssh://a,b train.py`, through the same driver."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from phalanx.backends import check_options, load_backend
+from phalanx.backends.backend import BackendError
+from phalanx.remote.agreement import needed_packages
+from phalanx.remote.driver import Driver
+from phalanx.remote.dry_run import describe_plan
+from phalanx.remote.gathering import plan_job
+from phalanx.remote.job import Job, Outcome, StartError
+from phalanx.remote.packing import PackingError, pack
+from phalanx.remote.viewer import Viewer
+from phalanx.run.bundle import make_folder
+from phalanx.run.plan import Plan, PlanError
+from phalanx.run.screen import Screen
+from phalanx.run.verdict import short_text
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NOT_YET = "with --on it is not possible yet; leave it out, or run without --on"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the command says and exits with."""
+
+    status: int
+    report: Mapping[str, Any] | None
+
+
+def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
+    """The job for a script. Raises PlanError, where the engine or the script does not allow it."""
+    spec = plan.spec
+    if spec.roles:
+        raise PlanError(f"--roles: {_NOT_YET}")
+    if spec.virtual_devices:
+        raise PlanError(f"--virtual-devices: {_NOT_YET}")
+    name, _, hosts = on.partition("://")
+    wishes = {**({"hosts": hosts} if hosts else {}), **options}
+    try:
+        backend = load_backend(name)
+        check_options(backend, wishes)
+    except BackendError as error:
+        raise PlanError(f"--on {on}: {error}") from error
+    safe = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "-" for letter in plan.name
+    )
+    return Job(
+        name=safe[:60] or "job",
+        backend=backend,
+        workers=plan.size,
+        framework=plan.framework.NAME,
+        is_call=False,
+        command=spec.command,
+        is_module=spec.is_module,
+        is_program=spec.is_program,
+        options=wishes,
+        devices=spec.devices,
+        environment=spec.environment,
+        packages=needed_packages(plan.framework.NAME, ()),
+        timeout=spec.timeout,
+        retries=spec.max_restarts,
+        grace=spec.grace,
+        on_stall=spec.on_stall.value,
+        inside=spec.inside,
+        stall_after=spec.stall_after,
+        stall_at_most=spec.stall_at_most,
+    )
+
+
+def preview(job: Job) -> str:
+    """What would happen. Raises PlanError."""
+    try:
+        return describe_plan(job, plan_job(job, Path("phalanx-runs", "JOB", "job")))
+    except BackendError as error:
+        raise PlanError(str(error)) from error
+
+
+def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
+    """Run the script to its end, whatever signals come. Raises PlanError where it could not be started."""
+    try:
+        plan_job(job, Path("job"))  # before anything is written or queued
+        folder = make_folder(wish, job.name).absolute()
+        driver = Driver(job, folder, Viewer(screen, job.workers))
+        if job.backend.NAME != "local":
+            project = driver.keeping.job / "project.tar"
+            files = pack(Path.cwd(), project)
+            driver.job = replace(job, project=project, root=str(Path.cwd()))
+            screen.say(f"{files} files of {Path.cwd()} travel with the job")
+    except (BackendError, PackingError) as error:
+        raise PlanError(str(error)) from error
+    screen.say(f"{job.workers} ranks on {job.backend.NAME}, {plan.told_by}")
+    began = time.monotonic()
+    outcome, got = _run(driver, screen)
+    screen.close()
+    if isinstance(outcome, Exception):
+        raise PlanError(f"{outcome}; evidence: {folder}") from outcome
+    if outcome.report is not None and (text := short_text(dict(outcome.report))):
+        screen.say_block(text)
+    more = f"; more: phalanx diagnose {folder}" if outcome.report is not None else ""
+    screen.say(f"{outcome.reason.text}, after {time.monotonic() - began:.1f} s; bundle: {folder}{more}")
+    return Ended(128 + got if got is not None else outcome.reason.status, outcome.report)
+
+
+def _run(driver: Driver, screen: Screen) -> tuple[Outcome | Exception, int | None]:
+    """The driver in a thread, signals in this one. The first ends the job in good order, the second at once."""
+    found: list[Outcome | Exception] = []
+
+    def act() -> None:
+        try:
+            found.append(driver.run())
+        except (StartError, BackendError) as error:
+            found.append(error)
+
+    got: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        got.append(number)
+
+    before = {
+        number: signal.signal(number, note) for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    thread = threading.Thread(target=act, name="phalanx-driver", daemon=True)
+    thread.start()
+    heard = 0
+    while thread.is_alive():
+        thread.join(0.1)
+        if len(got) > heard:
+            heard = len(got)
+            if heard == 1:
+                screen.say(f"{signal.Signals(got[0]).name}: ending the job on all nodes (again to kill it at once)")
+            driver.cancel(force=heard > 1)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if not found:
+        raise PlanError("the driver broke; what it had is in the bundle")
+    return found[0], got[0] if got else None

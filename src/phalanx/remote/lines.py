@@ -1,0 +1,140 @@
+"""The driver's end of every line: one thread a node, and, where agents connect by themselves, a port that listens for them."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from phalanx.remote.keeping import Keeping
+from phalanx.remote.link import Link, LinkError, Message
+from phalanx.remote.packing import PackingError
+
+_MOST_STRANGERS = 64  # connections that have not proved themselves, at a time
+_GREETING = 15  # seconds for the proof
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One agent. `node` is None until the driver has given it its place."""
+
+    link: Link
+    node: int | None = None
+    ranks: tuple[int, ...] = ()
+    host: str = ""
+    address: str = ""
+    heard: float = field(default_factory=time.monotonic)
+    is_open: bool = True
+    status: dict[int, dict[str, Any]] = field(default_factory=dict)  # of its ranks, as the last beat told
+    why: str = ""  # it was closed, where we closed it
+
+
+Events = queue.SimpleQueue[tuple[Line, Message | None]]
+Hears = Callable[[int, bytes, bool], None]
+
+
+class Lines:
+    """Reads all lines. Output and files are written down by the reading threads; the rest becomes events for the driver."""
+
+    def __init__(self, token: str, keeping: Keeping, hears: Hears) -> None:
+        self.events: Events = queue.SimpleQueue()
+        self._token = token
+        self._keeping = keeping
+        self._hears = hears
+        self._listening: socket.socket | None = None
+        self._strangers = 0
+        self.refused: list[str] = []
+
+    def add(self, link: Link, node: int | None) -> None:
+        """A line that is private to us and one agent."""
+        line = Line(link, node)
+        threading.Thread(target=self._read, args=(line,), name=f"phalanx-node{node}", daemon=True).start()
+
+    def listen(self, host: str, port: int = 0) -> int:
+        """Listen for agents, at any port unless one is given; returns the port. Raises OSError."""
+        self._listening = socket.create_server((host, port), backlog=256)
+        threading.Thread(target=self._accept, args=(self._listening,), name="phalanx-listener", daemon=True).start()
+        return int(self._listening.getsockname()[1])
+
+    def close(self) -> None:
+        """Take no more agents."""
+        if self._listening is not None:
+            with contextlib.suppress(OSError):
+                self._listening.shutdown(socket.SHUT_RDWR)
+            self._listening.close()
+            self._listening = None
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                connected, _ = listening.accept()
+            except OSError:
+                return
+            if self._strangers >= _MOST_STRANGERS:
+                connected.close()
+                continue
+            self._strangers += 1
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _GREETING, 0))
+            threading.Thread(target=self._greet, args=(connected,), name="phalanx-greeting", daemon=True).start()
+
+    def _greet(self, connected: socket.socket) -> None:
+        peer = connected.getpeername()[0] if connected.fileno() >= 0 else "?"
+        line = Line(Link.over_socket(connected))
+        try:
+            self._prove(line, peer)
+        finally:
+            self._strangers -= 1
+        if line.is_open:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+            self._listen_to(line)
+
+    def _read(self, line: Line) -> None:
+        self._prove(line, f"node {line.node}")
+        if line.is_open:
+            self._listen_to(line)
+        else:
+            self.events.put((line, None))
+
+    def _prove(self, line: Line, who: str) -> None:
+        try:
+            line.link.prove(self._token, is_driver=True)
+        except (LinkError, OSError) as error:
+            line.is_open, line.why = False, str(error)
+            self.refused.append(f"{who}: {error}")
+            line.link.close()
+
+    def _listen_to(self, line: Line) -> None:
+        try:
+            while (message := line.link.receive()) is not None:
+                line.heard = time.monotonic()
+                self._take(line, message)
+        except (LinkError, PackingError, OSError, ValueError, TypeError, KeyError) as error:
+            line.why = str(error) or type(error).__name__
+        line.is_open = False
+        line.link.close()
+        self.events.put((line, None))
+
+    def _take(self, line: Line, message: Message) -> None:
+        match message.kind:
+            case "output":
+                rank = int(message.data["rank"])
+                if rank not in line.ranks:
+                    raise LinkError(f"output of rank {rank}, which is not on this node")
+                self._keeping.output(rank, message.payload)
+                self._hears(rank, message.payload, bool(message.data.get("error")))
+            case "file":
+                self._keeping.file(line.ranks, message)
+            case "observation":
+                self._keeping.observation(line.host, message)
+                self.events.put((line, message))
+            case "beat":
+                ranks = message.data.get("ranks") or {}
+                line.status = {int(rank): status for rank, status in ranks.items()}
+            case _:
+                self.events.put((line, message))

