@@ -69,7 +69,7 @@ def call_ray(workers: int, folder: str) -> float:
     from ray.train import ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    ray.init(num_cpus=workers + 1, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=workers + 1, include_dashboard=False, log_to_driver=False)
     began = time.time()
     TorchTrainer(
         lambda config: first_all_reduce(config["folder"]),
