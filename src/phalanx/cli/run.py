@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from phalanx.cli.recording import RunCommand, begin_recording, end_recording
 from phalanx.frameworks.launching import ROLES
+from phalanx.replay.record import Mode
 from phalanx.run.bundle import make_folder
 from phalanx.run.job import Job
 from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
@@ -41,7 +43,7 @@ class RunFormat(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     settings = {"allow_interspersed_args": False, "ignore_unknown_options": False}
-    app.command(epilog=_EXAMPLES, context_settings=settings)(run)
+    app.command(cls=RunCommand, epilog=_EXAMPLES, context_settings=settings)(run)
 
 
 def run(
@@ -72,6 +74,22 @@ def run(
         float, typer.Option(help="Seconds without progress above which everything is a stall.", min=1.0)
     ] = 600.0,
     inside: Annotated[bool, typer.Option("--inside/--no-inside", help="Watch ranks from inside too (PyTorch).")] = True,
+    record: Annotated[
+        Mode | None,
+        typer.Option(
+            help="Record every collective, to be replayed: light if nothing follows, --record=ring, --record=full.",
+            metavar="[light|ring|full]",
+        ),
+    ] = None,
+    record_steps: Annotated[
+        int, typer.Option(help="With ring: keep the results of at least so many steps.", min=1)
+    ] = 4,
+    checkpoint_every: Annotated[
+        int, typer.Option(help="With a recording: a checkpoint after so many steps; 0 for none.", min=0)
+    ] = 100,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="With a recording: a checkpoint after so many minutes; 0 for none.", min=0.0)
+    ] = 0.0,
     bundle: Annotated[
         Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
     ] = None,
@@ -87,6 +105,9 @@ def run(
     Sets what torchrun, horovodrun or a hand-made TF_CONFIG would. The script is unchanged. Output, exits, stacks and
     environment of every rank are kept in a folder that `phalanx diagnose` reads.
     """
+    recorder, chance = begin_recording(
+        record, command, module, record_steps, checkpoint_every, checkpoint_minutes * 60, os.environ
+    )
     try:
         spec = JobSpec(
             command=tuple(command),
@@ -94,7 +115,7 @@ def run(
             is_module=module,
             is_program=_is_after_dashes(command),
             framework=framework,
-            environment=_variables(env or []),
+            environment={**chance, **_variables(env or [])},
             devices=devices,
             roles=_roles(roles),
             virtual_devices=virtual_devices,
@@ -107,6 +128,7 @@ def run(
             stall_after=stall_after,
             stall_at_most=stall_at_most,
             python=python or sys.executable,
+            recorder=recorder,
         )
         plan = make_plan(spec, os.environ, Path.cwd())
         folder = make_folder(bundle, plan.name)
@@ -115,6 +137,8 @@ def run(
         raise typer.Exit(2) from error
     wants_json = form is RunFormat.JSON
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
+    if recorder is not None:
+        end_recording(folder, recorder)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)

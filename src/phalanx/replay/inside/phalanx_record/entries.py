@@ -1,0 +1,92 @@
+"""One collective as a line of the log: what was called, on what, with which fingerprints, from which line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phalanx_record.calls import Call
+from phalanx_record.fingerprints import Bytes, fingerprint, of_tensors
+from phalanx_record.places import users_line
+
+_SHARED_ABOVE = 4096  # bytes; smaller results are kept whole by everyone, so that one rank's loss costs little
+
+
+class Unsupported(Exception):
+    """A call that cannot be recorded; the message says why."""
+
+
+class Numbering:
+    """Numbers calls: in all, and within their group. By order of issue, because completion has no order."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._in_group: dict[str, int] = {}
+
+    def next(self, group: str) -> tuple[int, int]:
+        place = self._in_group.get(group, 0)
+        self._in_group[group] = place + 1
+        number = self.calls
+        self.calls += 1
+        return number, place
+
+
+def describe(call: Call, number: int, place: int, step: int, folder: str) -> dict[str, Any]:
+    """The line of a call that is entered. Must be made before it runs: many work in place."""
+    given = call.given()
+    for tensor in (*given, *call.got()):
+        if tensor.layout.__str__() != "torch.strided" or tensor.is_meta:
+            raise Unsupported(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
+    wholes, parts = of_tensors(given)
+    line: dict[str, Any] = {
+        "n": number,
+        "s": step,
+        "op": call.kind.name,
+        "g": call.group.group_name,
+        "q": place,
+        "in": wholes,
+        "shapes": [[str(tensor.dtype)[6:], *tensor.shape] for tensor in given or call.got()],
+        "line": users_line(folder),
+    }
+    if any(parts):
+        line["parts"] = parts
+    if details := call.details():
+        line["with"] = details
+    return line
+
+
+def results_of(call: Call) -> tuple[list[Bytes], list[str]]:
+    """The bytes that the rank got, and their fingerprints."""
+    held = [Bytes(tensor) for tensor in call.got()]
+    return held, [f"{fingerprint(one.array)[0]:016x}" for one in held]
+
+
+def share_of(call: Call, size: int) -> tuple[int, int]:
+    """The range of the result's bytes that this rank keeps: all, or its part where every member gets the same."""
+    members = call.group.size()
+    if not call.kind.alike or members == 1 or size <= _SHARED_ABOVE:
+        return 0, size
+    return share(size, call.group.rank(), members)
+
+
+def share(size: int, member: int, members: int) -> tuple[int, int]:
+    """One member's part of so many bytes, at whole words."""
+
+    def bound(number: int) -> int:
+        return size if number == members else size * number // members // 8 * 8
+
+    return bound(member), bound(member + 1)
+
+
+def cut(held: list[Bytes], begin: int, end: int) -> Any:
+    """A range of bytes out of several arrays that are thought of as one."""
+    import numpy
+
+    pieces, passed = [], 0
+    for one in held:
+        low, high = max(begin - passed, 0), min(end - passed, len(one.array))
+        if low < high:
+            pieces.append(one.array[low:high])
+        passed += len(one.array)
+    if len(pieces) == 1:
+        return pieces[0]
+    return numpy.concatenate(pieces) if pieces else numpy.empty(0, numpy.uint8)

@@ -1,0 +1,194 @@
+"""The recorder: writes down every collective that the rank makes, and keeps the results as the mode says."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from phalanx_record import chance, dispatch
+from phalanx_record.arrival import Act
+from phalanx_record.calls import Call
+from phalanx_record.entries import Numbering, cut, describe, results_of, share_of
+from phalanx_record.journal import Journal
+from phalanx_record.settings import Settings
+from phalanx_record.software import software, sources
+from phalanx_record.training import Training
+
+
+def prepare(settings: Settings) -> dict[str, Act]:
+    """What to do when which module is imported."""
+    recorder = Recorder(settings)
+    return {"torch.distributed.distributed_c10d": lambda module: at_first_group(module, recorder.begin)}
+
+
+def at_first_group(module: ModuleType, begin: Callable[[], None]) -> None:
+    """Begin when the first process group is made: before there are no collectives, and PyTorch is imported whole by then."""
+    really: Callable[..., Any] = vars(module)["init_process_group"]
+
+    @functools.wraps(really)
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        begin()
+        return really(*args, **kwargs)
+
+    vars(module)["init_process_group"] = init_process_group
+
+
+class Recorder:
+    """Records one rank. Whatever goes wrong in here is said once and ends the recording, not the job."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.training = Training()
+        self._numbering = Numbering()
+        self._groups: set[str] = set()
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self.journal = Journal(settings.folder)
+        self.is_stopped = False
+        self._has_begun = False
+        self.journal.meta(
+            schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode=settings.mode, seed=settings.seed
+        )
+
+    def begin(self) -> None:
+        """Install everything; once."""
+        if self._has_begun or os.getpid() != self._pid:
+            return
+        self._has_begun = True
+        with self.guarded():
+            self.training.follow()
+            self.training.on_step.append(self._step)
+            self.training.on_batch.append(self._batch)
+            self.training.on_epoch.append(self._epoch)
+            dispatch.stand_between(self.handle)
+            self.journal.meta(framework="torch", software=software(), sources=sources(self.settings.script))
+            self.journal.line("begin", at=time.time())
+            atexit.register(self.end)
+
+    def guarded(self) -> _Guard:
+        """A context in which a fault ends the recording."""
+        return _Guard(self)
+
+    def handle(self, call: Call, forward: dispatch.Forward) -> Any:
+        """One collective."""
+        line: dict[str, Any] | None = None
+        if not self.is_stopped and os.getpid() == self._pid:
+            with self.guarded():
+                line = self._enter(call)
+        if line is None:
+            return forward()
+        number = line["n"]
+        returned = forward()
+        if not call.kind.gets and call.kind.gives:
+            return returned  # a send: nothing comes of it
+        work = dispatch.work_of(returned)
+        if work is None:
+            self._left(number, call, None)
+            return returned
+        if call.is_async:
+            return dispatch.with_work(returned, dispatch.then(work, lambda done: self._left(number, call, done)))
+        work.wait()
+        self._left(number, call, work)
+        return returned
+
+    def _enter(self, call: Call) -> dict[str, Any]:
+        with self._lock:
+            group = call.group.group_name
+            if group not in self._groups:
+                self._groups.add(group)
+                self.journal.line("group", g=group, ranks=_members(call.group), name=call.group.group_desc)
+            number, place = self._numbering.next(group)
+            line = describe(call, number, place, self.training.step, self.settings.script)
+            self.journal.line("call", **line)
+            return line
+
+    def _left(self, number: int, call: Call, work: Any) -> None:
+        """A collective is complete. Called by whichever thread completed it."""
+        if self.is_stopped:
+            return
+        with self.guarded(), self._lock:
+            held, fingerprints = results_of(call)
+            facts: dict[str, Any] = {"n": number, "out": fingerprints}
+            if call.kind.name == "recv_any_source_" and work is not None:
+                facts["src"] = int(work._source_rank())
+            size = sum(len(one.array) for one in held)
+            if size and self.settings.mode == "full":
+                begin, end = share_of(call, size)
+                facts["at"] = self.journal.tensor(str(number), cut(held, begin, end))
+                facts["share"] = [begin, end]
+            self.journal.line("done", **facts)
+
+    def _step(self, step: int) -> None:
+        with self.guarded(), self._lock:
+            self.journal.line("step", s=step, random=chance.marks())
+        if step == 1:
+            with self.guarded():
+                self.journal.meta(sources=sources(self.settings.script))
+
+    def _batch(self, kind: str, loader: int, mark: str) -> None:
+        with self.guarded(), self._lock:
+            self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
+
+    def _epoch(self, loader: int) -> None:
+        with self.guarded(), self._lock:
+            self.journal.line("epoch", s=self.training.step, loader=loader, states=chance.states())
+
+    def stop(self, error: BaseException) -> None:
+        """Give up recording, say so once."""
+        if self.is_stopped:
+            return
+        self.is_stopped = True
+        why = f"{type(error).__name__}: {error}"
+        print(
+            f"phalanx: rank {self.settings.rank}: recording stopped ({why}); the job goes on, what is recorded stays",
+            file=sys.stderr,
+            flush=True,
+        )
+        try:
+            self.journal.close()
+            self.journal.meta(stopped=why)
+        except Exception:  # the disk may be full: the warning above has said it
+            pass
+
+    def end(self) -> None:
+        """The interpreter ends."""
+        if os.getpid() != self._pid or self.is_stopped:
+            return
+        with self.guarded(), self._lock:
+            self.journal.line("end", at=time.time())
+            self.journal.close()
+            self.journal.meta(
+                ended=time.time(),
+                steps=self.training.step,
+                calls=self._numbering.calls,
+                bytes_of_tensors=self.journal.bytes_of_tensors,
+                bytes_of_log=self.journal.bytes_of_log,
+                sources=sources(self.settings.script),
+            )
+
+
+class _Guard:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if isinstance(error, Exception):
+            self._recorder.stop(error)
+            return True
+        return False
+
+
+def _members(group: Any) -> list[int]:
+    import torch.distributed as distributed
+
+    return [int(rank) for rank in distributed.get_process_group_ranks(group)]
