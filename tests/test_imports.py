@@ -21,8 +21,21 @@ ALLOWED = {
     "zoo": {"model", "knowledge"},
     "diagnose": {"model", "knowledge", "frameworks", "sources"},
     "run": {"model", "knowledge", "frameworks", "sources"},
+    "replay": {"model", "sources"},
     "report": {"model", "knowledge"},
-    "cli": {"cache", "model", "knowledge", "frameworks", "sources", "study", "zoo", "diagnose", "run", "report"},
+    "cli": {
+        "cache",
+        "model",
+        "knowledge",
+        "frameworks",
+        "sources",
+        "study",
+        "zoo",
+        "diagnose",
+        "run",
+        "replay",
+        "report",
+    },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
 

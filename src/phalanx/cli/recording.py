@@ -66,7 +66,10 @@ def end_recording(bundle: Path, recorder: Recorder) -> None:
     whole, tensors = size_of(bundle)
     mode = recorder.settings["mode"]
     how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
-    typer.echo(f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; again: phalanx replay {bundle} --rank 0", err=True)
+    whom = "--all" if mode == Mode.LIGHT else "--rank 0"
+    typer.echo(
+        f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; again: phalanx replay {bundle} {whom}", err=True
+    )
 
 
 def _sources_folder(command: list[str], is_module: bool) -> Path:

@@ -53,20 +53,28 @@ def replay(
     ] = None,
     rank: Annotated[int | None, typer.Option(help="The rank to replay, alone.", min=0)] = None,
     everyone: Annotated[bool, typer.Option("--all", help="The whole job again, with real collectives.")] = False,
-    first: Annotated[int, typer.Option("--from", help="Begin at the nearest checkpoint before this step.", min=0)] = 0,
+    first: Annotated[
+        int | None, typer.Option("--from", help="Begin at the nearest checkpoint before this step.", min=0)
+    ] = None,
     last: Annotated[int | None, typer.Option("--to", help="End after this step.", min=0)] = None,
-    debugger: Annotated[bool, typer.Option("--pdb", help="Stop in the debugger where it differs, ends or fails.")] = False,
+    debugger: Annotated[
+        bool, typer.Option("--pdb", help="Stop in the debugger where it differs, ends or fails.")
+    ] = False,
     condition: Annotated[
         str, typer.Option("--break", help="Stop in the debugger when this holds: step==9, op=='barrier', call==120.")
     ] = "",
     script: Annotated[Path | None, typer.Option(help="The script, where it is not found below this folder.")] = None,
-    python: Annotated[str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
+    ] = None,
     attempt: Annotated[int | None, typer.Option(help="Which attempt of the job; the last otherwise.", min=0)] = None,
     once: Annotated[bool, typer.Option("--once", help="No second replay to tell chance from hardware.")] = False,
     trust_objects: Annotated[
         bool, typer.Option("--trust-objects", help="Unpickle whatever objects the recording holds. Runs its code.")
     ] = False,
-    form: Annotated[ReplayFormat, typer.Option("--format", "-f", help="json: the outcome alone on standard output.")] = ReplayFormat.TEXT,
+    form: Annotated[
+        ReplayFormat, typer.Option("--format", "-f", help="json: the outcome alone on standard output.")
+    ] = ReplayFormat.TEXT,
 ) -> None:
     """Run a recorded rank again, alone: the script as it is, its collectives answered from the recording.
 
@@ -88,12 +96,17 @@ def replay(
             trusts_objects=trust_objects,
             quiet=as_json,
         )
-        typer.echo(f"phalanx: replaying {'all ranks' if everyone else f'rank {rank}'} of {recording.size}: {command.shown()}", err=True)
+        typer.echo(
+            f"phalanx: replaying {'all ranks' if everyone else f'rank {rank}'} of {recording.size}: {command.shown()}",
+            err=True,
+        )
         with tempfile.TemporaryDirectory(prefix="phalanx-replay-") as work:
             if everyone:
                 judgement = judge_all(recording, command, wish, Path(work))
             else:
-                judgement = judge_rank(recording, int(rank or 0), command, wish, Path(work), once or debugger or bool(condition))
+                judgement = judge_rank(
+                    recording, int(rank or 0), command, wish, Path(work), once or debugger or bool(condition)
+                )
     except ReplayError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error

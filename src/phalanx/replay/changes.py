@@ -14,7 +14,19 @@ from phalanx.replay.recordings import Recording
 from phalanx.sources.secrets import redact
 
 # Where these are the same, the same numbers come out; PyTorch promises nothing across releases, platforms and devices.
-_STACK = ("python", "machine", "cpu", "torch", "numpy", "tensorflow", "keras", "horovod", "instructions", "device", "torch threads")
+_STACK = (
+    "python",
+    "machine",
+    "cpu",
+    "torch",
+    "numpy",
+    "tensorflow",
+    "keras",
+    "horovod",
+    "instructions",
+    "device",
+    "torch threads",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,14 @@ def changes_between(recording: Recording, rank: int, replayed: Path, command: Co
     recorded = [str(word) for word in recording.manifest["command"]][2:]
     given = list(command.argv[2:])
     if recorded != given:
-        found.append(Change("arguments", " ".join(recorded), " ".join(given), f"the arguments: {' '.join(given)} was {' '.join(recorded)}"))
+        found.append(
+            Change(
+                "arguments",
+                " ".join(recorded),
+                " ".join(given),
+                f"the arguments: {' '.join(given)} was {' '.join(recorded)}",
+            )
+        )
     before, after = then.get("software", {}), now.get("software", {})
     for name in sorted(before.keys() | after.keys()):
         was, is_now = str(before.get(name, "not there")), str(after.get(name, "not there"))

@@ -26,7 +26,9 @@ _TAKEN = re.compile(
     r"|TF_USE_LEGACY_KERAS"
 )
 # By these other code would be loaded or other programs run.
-_NEVER = re.compile(r"PYTHON(?!HASHSEED)\w*|LD_\w+|DYLD_\w+|PATH|HOME|SHELL|EDITOR|PAGER|BROWSER|CC|CXX|NVCC|\w*_PATH|\w*_LIBRARIES|\w*PRELOAD\w*|\w*PLUGIN\w*|TRITON_\w+")
+_NEVER = re.compile(
+    r"PYTHON(?!HASHSEED)\w*|LD_\w+|DYLD_\w+|PATH|HOME|SHELL|EDITOR|PAGER|BROWSER|CC|CXX|NVCC|\w*_PATH|\w*_LIBRARIES|\w*PRELOAD\w*|\w*PLUGIN\w*|TRITON_\w+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,18 @@ def command_of(
     if is_module:
         return Command((interpreter, "-m", _module(named, here), *rest), here, here)
     if not named.endswith(".py") or named.startswith("-"):
-        raise ReplayError(f"the recording was made of `{' '.join(recorded)}`, not of a Python script: name it with --script")
+        raise ReplayError(
+            f"the recording was made of `{' '.join(recorded)}`, not of a Python script: name it with --script"
+        )
     path = (here / named).resolve()
     if not path.is_relative_to(here.resolve()):
         raise ReplayError(
             f"the recording names {named}, which is not below {here}: change to its folder, or name it with --script"
         )
     if path.is_relative_to(recording.bundle.resolve()):
-        raise ReplayError(f"the recording names {named}, which lies in the bundle itself: name the script with --script")
+        raise ReplayError(
+            f"the recording names {named}, which lies in the bundle itself: name the script with --script"
+        )
     if not path.is_file():
         raise ReplayError(f"there is no {named} in {here}: change to the script's folder, or name it with --script")
     return Command((interpreter, named, *rest), here, path.parent)
@@ -81,7 +87,9 @@ def _module(name: str, here: Path) -> str:
         raise ReplayError(f"the recording names the module {name!r}: name the script with --script")
     path = here.joinpath(*name.split("."))
     if not (path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()):
-        raise ReplayError(f"there is no module {name} below {here}: change to its folder, or name the script with --script")
+        raise ReplayError(
+            f"there is no module {name} below {here}: change to its folder, or name the script with --script"
+        )
     return name
 
 
@@ -102,11 +110,8 @@ def variables_of(recorded: Mapping[str, str], current: Mapping[str, str], source
 
 
 def _texts(sources: Path) -> list[str]:
-    found: list[str] = []
-    for path in list(sources.glob("*.py"))[:200]:
-        if path.is_file() and path.stat().st_size < 1 << 20:
-            found.append(path.read_text(encoding="utf-8", errors="replace"))
-    return found
+    files = [path for path in list(sources.glob("*.py"))[:200] if path.is_file() and path.stat().st_size < 1 << 20]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in files]
 
 
 def inside_variables(folder: Path, told: str, variables: Mapping[str, str]) -> dict[str, str]:

@@ -94,7 +94,13 @@ def judge_rank(recording: Recording, rank: int, command: Command, wish: Wish, wo
     if once:
         return conclude(Verdict.DIFFERS, f"rank {rank} differs from its recording", one)
     again = _checked(
-        replay_rank(recording, rank, command, Wish(wish.first, wish.last, trusts_objects=wish.trusts_objects, quiet=True), work / "two")
+        replay_rank(
+            recording,
+            rank,
+            command,
+            Wish(wish.first, wish.last, trusts_objects=wish.trusts_objects, quiet=True),
+            work / "two",
+        )
     )
     if (parted := _part(one.folder, again.folder)) is not None:
         return conclude(
@@ -112,7 +118,11 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
     changes = changes_between(recording, 0, replays[0].folder, command)
     fidelity = "bitwise" if is_same_stack(recording.ranks[0], replays[0].folder) else "tolerance"
     parted = [one for one in replays if one.differences]
-    if not parted:
+    raised = [one for one in replays if one.exception]
+    if not parted and raised:
+        verdict, sentence = _without_difference(recording, raised[0])
+        first = None
+    elif not parted:
         compared = sum(one.compared for one in replays)
         verdict, sentence = Verdict.SAME, f"all {len(replays)} ranks repeat their recordings: {compared} calls compared"
         first = None
@@ -121,9 +131,18 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
         first = first_difference(earliest)
         verdict = Verdict.SOFTWARE if changes else Verdict.DIFFERS
         ranks = ", ".join(str(one.rank) for one in parted)
-        sentence = f"rank{'s' if len(parted) > 1 else ''} {ranks} differ from their recordings, rank {earliest.rank} first"
+        sentence = (
+            f"rank{'s' if len(parted) > 1 else ''} {ranks} differ from their recordings, rank {earliest.rank} first"
+        )
     return Judgement(
-        verdict, sentence, tuple(one.rank for one in parted or replays), tuple(replays), first, tuple(changes), fidelity, recording.mode
+        verdict,
+        sentence,
+        tuple(one.rank for one in parted or replays),
+        tuple(replays),
+        first,
+        tuple(changes),
+        fidelity,
+        recording.mode,
     )
 
 
@@ -135,8 +154,8 @@ def first_difference(one: Replayed) -> dict[str, Any] | None:
 
 
 def _checked(one: Replayed) -> Replayed:
-    if "RefusedObject: " in one.exception:
-        raise ReplayError(one.exception.rpartition("RefusedObject: ")[2].strip())
+    if "RefusedObjectError: " in one.exception:
+        raise ReplayError(one.exception.rpartition("RefusedObjectError: ")[2].strip())
     return one
 
 
@@ -146,8 +165,14 @@ def _without_difference(recording: Recording, one: Replayed) -> tuple[Verdict, s
     if one.exception:
         last = one.exception.strip().splitlines()[-1]
         if failed or failed is None:
-            return Verdict.REPEATS, f"rank {one.rank} fails again in the same way, alone ({last}): the fault is in the software or its data; {agreed}"
-        return Verdict.ENDS_OTHERWISE, f"rank {one.rank} fails in the replay ({last}), and did not in the recording; {agreed}"
+            return (
+                Verdict.REPEATS,
+                f"rank {one.rank} fails again in the same way, alone ({last}): the fault is in the software or its data; {agreed}",
+            )
+        return (
+            Verdict.ENDS_OTHERWISE,
+            f"rank {one.rank} fails in the replay ({last}), and did not in the recording; {agreed}",
+        )
     return Verdict.SAME, f"rank {one.rank} repeats its recording; {agreed}; {one.why}"
 
 

@@ -27,9 +27,7 @@ class Mode(StrEnum):
     FULL = "full"
 
 
-def settings_for(
-    mode: Mode, folder: Path, keep_steps: int, every_steps: int, every_seconds: float
-) -> dict[str, Any]:
+def settings_for(mode: Mode, folder: Path, keep_steps: int, every_steps: int, every_seconds: float) -> dict[str, Any]:
     """What every rank's recorder is told. The seed stands for what the script leaves unseeded."""
     return {
         "mode": mode.value,

@@ -43,7 +43,9 @@ class Recording:
     def environment(self, rank: int) -> dict[str, str]:
         """The variables that the rank had, secrets redacted."""
         try:
-            found = json.loads((layout.rank_folder(self.attempt, rank) / layout.ENVIRONMENT).read_text(encoding="utf-8"))
+            found = json.loads(
+                (layout.rank_folder(self.attempt, rank) / layout.ENVIRONMENT).read_text(encoding="utf-8")
+            )
         except (OSError, ValueError):
             return {}
         return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}

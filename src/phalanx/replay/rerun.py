@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phalanx.replay.beginning import begin_at
 from phalanx.replay.command import Command, inside_variables, variables_of
 from phalanx.replay.record import INSIDE
 from phalanx.replay.recordings import Recording, ReplayError
@@ -20,7 +21,7 @@ from phalanx.replay.recordings import Recording, ReplayError
 class Wish:
     """How to replay."""
 
-    first: int = 0
+    first: int | None = None
     last: int = -1
     debugger: bool = False
     condition: str = ""
@@ -47,7 +48,7 @@ class Replayed:
 def replay_rank(recording: Recording, rank: int, command: Command, wish: Wish, folder: Path) -> Replayed:
     """Run one rank alone."""
     _check_rank(recording, rank)
-    process = _start(recording, rank, command, wish, folder, {})
+    process = _start(recording, rank, command, wish, folder, begin_at(recording, [rank], wish.first), {})
     try:
         status = process.wait(wish.timeout)
     except subprocess.TimeoutExpired:
@@ -68,8 +69,9 @@ def replay_all(recording: Recording, command: Command, wish: Wish, folder: Path)
     for rank in range(recording.size):
         _check_rank(recording, rank)
     folders = {rank: folder / f"rank{rank}" for rank in range(recording.size)}
+    begin = begin_at(recording, folders, wish.first)
     started = {
-        rank: _start(recording, rank, command, wish, folders[rank], meeting, with_peers=True) for rank in folders
+        rank: _start(recording, rank, command, wish, folders[rank], begin, meeting, with_peers=True) for rank in folders
     }
     found = []
     try:
@@ -90,6 +92,7 @@ def _start(
     command: Command,
     wish: Wish,
     folder: Path,
+    begin: int,
     meeting: dict[str, str],
     with_peers: bool = False,
 ) -> subprocess.Popen[bytes]:
@@ -104,7 +107,7 @@ def _start(
         "script": str(command.sources.resolve()),
         "seed": int(recording.ranks[rank].get("seed", 0)),
         "mode": recording.mode,
-        "first": wish.first,
+        "first": begin,
         "last": wish.last,
         "debugger": wish.debugger,
         "condition": wish.condition,

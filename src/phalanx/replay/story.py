@@ -26,7 +26,9 @@ def print_judgement(judgement: Judgement, color: bool = True) -> None:
     console = Console(no_color=not color, highlight=False, soft_wrap=False, width=None if color else 110)
     good = judgement.status == 0
     mark = Text("✓ " if good else "✗ ", "bold green" if good else "bold red")
-    console.print(mark + Text(_TITLES[judgement.verdict], "bold") + Text(f"  [{judgement.verdict.value}, {judgement.fidelity}]"))
+    console.print(
+        mark + Text(_TITLES[judgement.verdict], "bold") + Text(f"  [{judgement.verdict.value}, {judgement.fidelity}]")
+    )
     console.print(Text("  " + judgement.sentence))
     if judgement.first is not None:
         for label, value in _rows(judgement.first):
@@ -41,7 +43,9 @@ def _rows(first: dict[str, Any]) -> list[tuple[str, str]]:
     found = [("step", str(first["step"]))]
     if "op" in first:
         shapes = ", ".join(f"{shape[0]}{list(shape[1:])}" for shape in first.get("shapes", []))
-        found.append(("call", f"{first['op'].strip('_')} of {shapes or 'nothing'}, call {first['q']} of group {first['g']}"))
+        found.append(
+            ("call", f"{first['op'].strip('_')} of {shapes or 'nothing'}, call {first['q']} of group {first['g']}")
+        )
     found.append(("what", str(first["what"])))
     if first.get("elements"):
         found.append(("where", "elements " + ", ".join(f"{low} to {high - 1}" for low, high in first["elements"][:4])))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 
-from phalanx_record.arrival import when_imported
-from phalanx_record.chance import seed_at_start
-from phalanx_record.settings import Settings
+from .arrival import when_imported
+from .chance import seed_at_start
+from .settings import Settings
 
 SCHEMA = "phalanx.record/1"
 
@@ -31,8 +31,8 @@ def start(told: str) -> None:
 def _start(settings: Settings) -> None:
     seed_at_start(settings.seed)
     if settings.replays:
-        from phalanx_record.playing import prepare
+        from .playing import prepare
     else:
-        from phalanx_record.recording import prepare
+        from .recording import prepare
     for module, act in prepare(settings).items():
         when_imported(module, act)

@@ -40,7 +40,9 @@ def stand_in(module: ModuleType, rank: int, size: int) -> None:
         return really_init(backend, store=HashStore(), rank=rank, world_size=size, **kwargs)
 
     @functools.wraps(really_make)
-    def make(group_size: Any, group_rank: Any, members: Any, backend: Any, store: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(
+        group_size: Any, group_rank: Any, members: Any, backend: Any, store: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         import torch.testing._internal.distributed.fake_pg  # noqa: F401  (registers the fake backend)
 
         for name in ("backend_options", "device_id"):
@@ -60,7 +62,7 @@ def stand_in(module: ModuleType, rank: int, size: int) -> None:
     names["_store_based_barrier"] = wait_for_nobody
 
 
-class RefusedObject(Exception):
+class RefusedObjectError(Exception):
     """A recorded object that is more than plain data."""
 
 
@@ -70,7 +72,7 @@ class PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN:
             return super().find_class(module, name)
-        raise RefusedObject(
+        raise RefusedObjectError(
             f"the recording holds an object of {module}.{name} that was sent between ranks. Making it runs code of the "
             "recording: if you trust where it comes from, replay with --trust-objects"
         )

@@ -39,7 +39,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
                     spec.loader = _Loader(spec.loader, self._act)  # type: ignore[assignment]
-                return spec  # type: ignore[no-any-return]
+                return spec
         return None
 
 

@@ -22,19 +22,19 @@ class Kind:
 
 
 _KINDS = (
-    Kind("allreduce_", "tensors", "tensors", alike=True, shown=("reduce_op",)),
-    Kind("allreduce_coalesced_", "tensors", "tensors", alike=True, first_returned=False, shown=("reduce_op",)),
+    Kind("allreduce_", "tensors", "tensors", alike=True),
+    Kind("allreduce_coalesced_", "tensors", "tensors", alike=True, first_returned=False),
     Kind("broadcast_", "tensors", "tensors", alike=True, root_gives=True, shown=("root_rank",)),
     Kind("allgather_", "input_tensors", "output_tensors", alike=True),
     Kind("_allgather_base_", "input_tensor", "output_tensor", alike=True),
     Kind("allgather_coalesced_", "input_list", "output_lists", alike=True, first_returned=False),
     Kind("allgather_into_tensor_coalesced_", "inputs", "outputs", alike=True, first_returned=False),
-    Kind("reduce_scatter_", "input_tensors", "output_tensors", shown=("reduce_op",)),
-    Kind("_reduce_scatter_base_", "input_tensor", "output_tensor", shown=("reduce_op",)),
-    Kind("reduce_scatter_tensor_coalesced_", "inputs", "outputs", first_returned=False, shown=("reduce_op",)),
+    Kind("reduce_scatter_", "input_tensors", "output_tensors"),
+    Kind("_reduce_scatter_base_", "input_tensor", "output_tensor"),
+    Kind("reduce_scatter_tensor_coalesced_", "inputs", "outputs", first_returned=False),
     # What is left in the tensors of those that are not the root is Gloo's working space: it is recorded too, because a
     # script may look at it.
-    Kind("reduce_", "tensors", "tensors", first_returned=False, shown=("reduce_op", "root_rank")),
+    Kind("reduce_", "tensors", "tensors", first_returned=False, shown=("root_rank",)),
     Kind("gather_", "input_tensors", "output_tensors", root_gets=True, first_returned=False, shown=("root_rank",)),
     Kind("scatter_", "input_tensors", "output_tensors", root_gives=True, shown=("root_rank",)),
     Kind("alltoall_", "input_tensors", "output_tensors"),
@@ -91,12 +91,8 @@ class Call:
         return _flat(self.argument(self.kind.gets))
 
     def details(self) -> str:
-        """The further arguments, in words: `sum`, `root_rank=0`, `dst=1 tag=0`."""
-        words = []
-        for name in self.kind.shown:
-            value = self.argument(name)
-            words.append(_reduction(value) if name == "reduce_op" else f"{name}={value}")
-        return " ".join(words)
+        """The further arguments, in words: `root_rank=0`, `dst=1 tag=0`. A reduction's kind cannot be read from outside C++."""
+        return " ".join(f"{name}={self.argument(name)}" for name in self.kind.shown)
 
 
 @dataclass(frozen=True)
@@ -126,12 +122,3 @@ def _flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in _flat(item)]
     return [value]
-
-
-def _reduction(value: Any) -> str:
-    from torch._C._distributed_c10d import ReduceOp
-
-    try:
-        return str(ReduceOp.unbox(value).op).rpartition(".")[2].lower()
-    except Exception:
-        return "reduction"

@@ -8,7 +8,7 @@ import sys
 import zlib
 from typing import Any
 
-from phalanx_record.arrival import when_imported
+from .arrival import when_imported
 
 
 def seed_at_start(seed: int) -> None:

@@ -6,8 +6,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from phalanx_record.places import users_frame
-from phalanx_record.settings import Settings
+from .places import users_frame
+from .settings import Settings
 
 
 class Debugging:

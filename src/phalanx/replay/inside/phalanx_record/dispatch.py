@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from phalanx_record.calls import KINDS, Call, Operation
+from .calls import KINDS, Call, Operation
 
 Forward = Callable[[], Any]
 Handler = Callable[[Call, Forward], Any]
@@ -56,7 +56,9 @@ def with_work(returned: Any, work: Any) -> Any:
     return (*returned[:-1], boxed) if isinstance(returned, (tuple, list)) else boxed
 
 
-_waiting: set[Any] = set()  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
+_waiting: set[Any] = (
+    set()
+)  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
 
 
 def then(work: Any, act: Callable[[Any], None]) -> Any:
@@ -77,7 +79,7 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
 
         return _create_work_from_future(future.then(finish))
 
-    class Followed(Work):
+    class Followed(Work):  # type: ignore[misc]
         """Passes everything on to the real Work, and acts after the first wait."""
 
         def __init__(self) -> None:
@@ -129,7 +131,7 @@ def done_work(value: Any, source: int | None) -> Any:
         future.set_result(value)
         return _create_work_from_future(future)
 
-    class Received(Work):
+    class Received(Work):  # type: ignore[misc]
         """A receive from anybody: it knows whom it came from."""
 
         def wait(self, *timeout: Any) -> bool:
@@ -140,7 +142,7 @@ def done_work(value: Any, source: int | None) -> Any:
             return True
 
         def _source_rank(self) -> int:
-            return source
+            return int(source or 0)
 
     received = Received()
     _waiting.add(received)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from phalanx_record.calls import Call
-from phalanx_record.fingerprints import Bytes, fingerprint, of_tensors
-from phalanx_record.places import users_line
+from .calls import Call
+from .fingerprints import Bytes, fingerprint, of_tensors
+from .places import users_line
 
 _SHARED_ABOVE = 4096  # bytes; smaller results are kept whole by everyone, so that one rank's loss costs little
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """A call that cannot be recorded; the message says why."""
 
 
@@ -35,7 +35,7 @@ def describe(call: Call, number: int, place: int, step: int, folder: str) -> dic
     given = call.given()
     for tensor in (*given, *call.got()):
         if tensor.layout.__str__() != "torch.strided" or tensor.is_meta:
-            raise Unsupported(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
+            raise UnsupportedError(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
     wholes, parts = of_tensors(given)
     line: dict[str, Any] = {
         "n": number,

@@ -30,7 +30,9 @@ def _factors(kind: str, count: int) -> Any:
         # splitmix64, so that the numbers depend on no library's generator
         size = max(count, 2 * len(have) if have is not None else _ROW)
         with numpy.errstate(over="ignore"):
-            state = numpy.arange(1, size + 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15) + numpy.uint64(seed)
+            state = numpy.arange(1, size + 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15) + numpy.uint64(
+                seed
+            )
             state = (state ^ (state >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
             state = (state ^ (state >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
             have = ((state ^ (state >> numpy.uint64(31))) | numpy.uint64(1)).view(numpy.int64)
@@ -72,7 +74,7 @@ def fingerprint(data: Any) -> tuple[int, list[int]]:
     array = data[: words * 8].view(numpy.int64)
     rows = words // _ROW
     factors = _factors("row", _ROW)
-    sums = numpy.zeros(rows + 2, numpy.int64)
+    sums: Any = numpy.zeros(rows + 2, numpy.int64)
     if rows:
         numpy.dot(array[: rows * _ROW].reshape(rows, _ROW), factors, out=sums[:rows])
     left = words - rows * _ROW

@@ -19,7 +19,7 @@ _FILE_SIZE = 512 * 1024 * 1024
 _FREE_AT_LEAST = 512 * 1024 * 1024  # bytes of the disk that a recording leaves to the job
 
 
-class Full(OSError):
+class DiskFullError(OSError):
     """The disk has no room left for a recording."""
 
 
@@ -68,7 +68,7 @@ class Journal:
             self._tensors.close()
         room = os.statvfs(self.folder)
         if room.f_bavail * room.f_frsize < _FREE_AT_LEAST + _FILE_SIZE // 8:
-            raise Full(f"less than {_FREE_AT_LEAST // 2**20} MiB are left on the disk")
+            raise DiskFullError(f"less than {_FREE_AT_LEAST // 2**20} MiB are left on the disk")
         self._tensors = TensorFile(os.path.join(self.folder, tensor_file(self._files)))
         self._files += 1
 

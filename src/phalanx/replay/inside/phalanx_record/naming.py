@@ -6,9 +6,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from phalanx_record.calls import Call
-from phalanx_record.places import name_at_call
-from phalanx_record.training import Training
+from .calls import Call
+from .places import name_at_call
+from .training import Training
 
 Ranges = list[tuple[int, int]]
 _MOST = 8
@@ -54,7 +54,9 @@ def _in_shards(tensor: Any, where: Ranges) -> list[str]:
             total = sum(sizes)
             if total == tensor.numel():
                 return _overlapping(list(zip(names, sizes)), where)
-            if total and tensor.numel() % total == 0:  # one after another for each member: the input of a reduce-scatter
+            if (
+                total and tensor.numel() % total == 0
+            ):  # one after another for each member: the input of a reduce-scatter
                 return sorted({name for low, high in where for name in _folded(names, sizes, low, high, total)})
             return names
         frame = frame.f_back

@@ -19,7 +19,10 @@ def _is_users_own(code: CodeType) -> bool:
     if known is None:
         name = code.co_filename
         known = not (
-            name.startswith(("<", _HERE)) or "site-packages" in name or "dist-packages" in name or name.startswith(_LIBRARIES)
+            name.startswith(("<", _HERE))
+            or "site-packages" in name
+            or "dist-packages" in name
+            or name.startswith(_LIBRARIES)
         )
         _is_users[code] = known
     return known

@@ -11,20 +11,21 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from phalanx_record import chance, dispatch
-from phalanx_record.alone import refuse_objects, stand_in
-from phalanx_record.arrival import Act
-from phalanx_record.calls import Call
-from phalanx_record.debugging import Debugging
-from phalanx_record.entries import Numbering, describe, results_of
-from phalanx_record.fingerprints import Bytes, different_ranges
-from phalanx_record.journal import Journal
-from phalanx_record.naming import names_in
-from phalanx_record.recording import at_first_group
-from phalanx_record.records import BrokenRecord, Records
-from phalanx_record.settings import Settings
-from phalanx_record.software import software, sources
-from phalanx_record.training import Training
+from . import chance, checkpoints, dispatch, state
+from .alone import refuse_objects, stand_in
+from .arrival import Act
+from .calls import Call
+from .debugging import Debugging
+from .entries import Numbering, describe, results_of
+from .fingerprints import Bytes, different_ranges
+from .journal import Journal
+from .naming import names_in
+from .recording import at_first_group
+from .records import BrokenRecordError, Records
+from .settings import Settings
+from .skipping import Skipping, plausible, wrap_loaders
+from .software import software, sources
+from .training import Training
 
 _MOST_DIFFERENCES = 1000
 
@@ -59,6 +60,7 @@ class Player:
         self.compared = 0
         self._debugging = Debugging(settings)
         self._has_ended = False
+        self._skipping = Skipping(settings.first)
         self.journal.meta(schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode="light")
         atexit.register(self.end, "the script ended")
         self._follow_exceptions()
@@ -70,6 +72,15 @@ class Player:
         self.training.follow()
         self.training.on_step.append(self._step)
         self.training.on_batch.append(self._batch)
+        if self._skipping.is_on:
+            print(
+                f"phalanx: steps 0 to {self._skipping.until - 1} are passed over; what the script says of them is not computed",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.training.on_epoch.append(self._epoch)
+            self._skipping.begin()
+            wrap_loaders(self._skipping)
         dispatch.stand_between(self.handle)
         self.journal.meta(framework="torch", software=software(), sources=sources(self.settings.script))
 
@@ -78,6 +89,8 @@ class Player:
         with self._lock:
             group = call.group.group_name
             number, place = self._numbering.next(group)
+            if self._skipping.is_on:
+                return self._pass_over(call, group, place)
             line = describe(call, number, place, self.training.step, self.settings.script)
             self.journal.line("call", **line)
             recorded = self.record.calls.get((group, place))
@@ -109,7 +122,9 @@ class Player:
                 names = names_in(call, tensor, where, self.training)
                 self._differs("input", line, recorded, f"input {index} differs", elements=where, names=names)
 
-    def _differs(self, kind: str, line: dict[str, Any], recorded: dict[str, Any] | None, what: str, **more: Any) -> None:
+    def _differs(
+        self, kind: str, line: dict[str, Any], recorded: dict[str, Any] | None, what: str, **more: Any
+    ) -> None:
         found = {"kind": kind, "step": line.get("s", self.training.step), "what": what, **more}
         for name in ("n", "op", "g", "q", "line", "shapes"):
             if name in line:
@@ -135,16 +150,60 @@ class Player:
         work = dispatch.done_work(tensors, source)
         return (first, work.boxed()) if call.kind.first_returned else work.boxed()
 
-    def _fill(self, call: Call, tensors: list[Any], line: dict[str, Any], done: dict[str, Any]) -> None:
-        import numpy
+    def _pass_over(self, call: Call, group: str, place: int) -> Any:
+        """A collective of a step that is not computed: what is kept of it steers the script, the rest only has to fit."""
+        recorded = self.record.calls.get((group, place))
+        if recorded is None or recorded["op"] != call.kind.name:
+            was = _words(recorded) if recorded is not None else "nothing"
+            self.finish(
+                f"on the way to step {self._skipping.until} the script made another call than it did: {call.kind.name}, call "
+                f"{place} of group {group}; recorded was {was}. Replay from the start, if the recording allows"
+            )
+            raise AssertionError
+        done = self.record.done.get(int(recorded["n"]))
+        tensors = call.got()
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        try:
+            self._put(tensors, self.records.result(self.settings.rank, group, place, size))
+        except BrokenRecordError:
+            plausible(call)
+        if not call.kind.returns_work:
+            return None
+        source = int(done["src"]) if done is not None and "src" in done else None
+        boxed = dispatch.done_work(tensors, source).boxed()
+        return (call.first_argument(), boxed) if call.kind.first_returned else boxed
 
+    def _epoch(self, loader: int) -> None:
+        """A loader begins: while steps are passed over the generators do not stand where they stood."""
+        if self._skipping.is_on and loader <= len(self.record.epochs):
+            chance.restore(self.record.epochs[loader - 1]["states"])
+
+    def _arrive(self, step: int) -> None:
+        path = os.path.join(self.record.folder, checkpoints.folder_name(step))
+        tensors, facts = checkpoints.read(path)
+        left = state.restore(self.training, tensors, facts)
+        if left:
+            self.finish(f"the checkpoint after step {step} does not fit the script: no place for {', '.join(left[:5])}")
+        print(f"phalanx: at step {step}, from its checkpoint", file=sys.stderr, flush=True)
+
+    def _fill(self, call: Call, tensors: list[Any], line: dict[str, Any], done: dict[str, Any]) -> None:
         sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
         try:
             data = self.records.result(self.settings.rank, line["g"], line["q"], sum(sizes))
-        except BrokenRecord as error:
+        except BrokenRecordError as error:
             self.finish(f"the recording does not hold the result of {_words(line)}: {error}")
+            return
+        self._put(tensors, data)
+        _, fingerprints = results_of(call)
+        if fingerprints != done["out"]:
+            self._differs("result", line, None, "this rank's result was not what its peers kept of it")
+
+    def _put(self, tensors: list[Any], data: bytearray) -> None:
+        import numpy
+
         passed = 0
-        for tensor, size in zip(tensors, sizes):
+        for tensor in tensors:
+            size = tensor.numel() * tensor.element_size()
             source = numpy.frombuffer(data, numpy.uint8, size, passed)
             passed += size
             target = Bytes(tensor)
@@ -155,9 +214,6 @@ class Player:
 
                 flat = torch.frombuffer(bytearray(source.tobytes()), dtype=tensor.dtype) if size else tensor.reshape(-1)
                 tensor.detach().copy_(flat.view(tensor.shape))
-        _, fingerprints = results_of(call)
-        if fingerprints != done["out"]:
-            self._differs("result", line, None, "this rank's result was not what its peers kept of it")
 
     def _among_peers(self, call: Call, forward: dispatch.Forward, recorded: Any, number: int) -> Any:
         returned = forward()
@@ -180,6 +236,10 @@ class Player:
         return returned
 
     def _step(self, step: int) -> None:
+        if self._skipping.is_on:
+            if self._skipping.stepped(step):
+                self._arrive(step)
+            return
         with self._lock:
             marks = chance.marks()
             self.journal.line("step", s=step, random=marks)
@@ -187,7 +247,9 @@ class Player:
             if recorded is not None:
                 for name, mark in recorded["random"].items():
                     if name in marks and marks[name] != mark:
-                        self._differs("random", {"s": step}, None, f"{name}'s random state differs after step {step - 1}")
+                        self._differs(
+                            "random", {"s": step}, None, f"{name}'s random state differs after step {step - 1}"
+                        )
             if 0 <= self.settings.last < step:
                 self.finish(f"step {self.settings.last} is done, as asked")
         self._debugging.at_step(step)
@@ -197,8 +259,12 @@ class Player:
             self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
             place = self._marks[kind] = self._marks.get(kind, -1) + 1
             recorded = self.record.marks[kind]
+            if self._skipping.is_on and kind == "model-input":
+                return
             if place < len(recorded) and recorded[place]["mark"] != mark:
-                words = {"batch": "the batch differs", "model-input": "the model's input differs", "order": "samples"}[kind]
+                words = {"batch": "the batch differs", "model-input": "the model's input differs", "order": "samples"}[
+                    kind
+                ]
                 if kind == "order":
                     words = f"samples {mark[:60]} were {str(recorded[place]['mark'])[:60]}"
                 self._differs(kind, {"s": self.training.step}, None, words)

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from phalanx_record import chance, dispatch
-from phalanx_record.arrival import Act
-from phalanx_record.calls import Call
-from phalanx_record.entries import Numbering, cut, describe, results_of, share_of
-from phalanx_record.journal import Journal
-from phalanx_record.settings import Settings
-from phalanx_record.software import software, sources
-from phalanx_record.training import Training
+from . import chance, dispatch
+from .arrival import Act
+from .calls import Call
+from .entries import Numbering, describe, results_of
+from .journal import Journal
+from .keeping import Keeper
+from .settings import Settings
+from .software import software, sources
+from .training import Training
 
 
 def prepare(settings: Settings) -> dict[str, Act]:
@@ -48,7 +49,8 @@ class Recorder:
         self.training = Training()
         self._numbering = Numbering()
         self._groups: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._keeper: Keeper | None = None
         self._pid = os.getpid()
         self.journal = Journal(settings.folder)
         self.is_stopped = False
@@ -68,9 +70,11 @@ class Recorder:
             self.training.on_batch.append(self._batch)
             self.training.on_epoch.append(self._epoch)
             dispatch.stand_between(self.handle)
+            self._keeper = Keeper(self.settings, self.journal, self.training, self.write)
             self.journal.meta(framework="torch", software=software(), sources=sources(self.settings.script))
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
+            self._follow_exceptions()
 
     def guarded(self) -> _Guard:
         """A context in which a fault ends the recording."""
@@ -118,19 +122,18 @@ class Recorder:
             facts: dict[str, Any] = {"n": number, "out": fingerprints}
             if call.kind.name == "recv_any_source_" and work is not None:
                 facts["src"] = int(work._source_rank())
-            size = sum(len(one.array) for one in held)
-            if size and self.settings.mode == "full":
-                begin, end = share_of(call, size)
-                facts["at"] = self.journal.tensor(str(number), cut(held, begin, end))
-                facts["share"] = [begin, end]
+            if self._keeper is not None:
+                facts |= self._keeper.result(number, self.training.step, call, held)
             self.journal.line("done", **facts)
 
     def _step(self, step: int) -> None:
         with self.guarded(), self._lock:
             self.journal.line("step", s=step, random=chance.marks())
-        if step == 1:
+            if self._keeper is not None:
+                self._keeper.stepped(step)
+        if step == 2:  # the loop is known by now, and DDP has laid out its buckets for good
             with self.guarded():
-                self.journal.meta(sources=sources(self.settings.script))
+                self.journal.meta(sources=sources(self.settings.script), buckets=_buckets(self.training))
 
     def _batch(self, kind: str, loader: int, mark: str) -> None:
         with self.guarded(), self._lock:
@@ -139,6 +142,21 @@ class Recorder:
     def _epoch(self, loader: int) -> None:
         with self.guarded(), self._lock:
             self.journal.line("epoch", s=self.training.step, loader=loader, states=chance.states())
+
+    def write(self, why: str) -> None:
+        """Write what is held in memory: something has happened, or somebody asks."""
+        with self.guarded(), self._lock:
+            if self._keeper is not None and not self.is_stopped:
+                self._keeper.write_ring(why)
+
+    def _follow_exceptions(self) -> None:
+        before = sys.excepthook
+
+        def told(kind: Any, error: Any, trace: Any) -> None:
+            self.write(f"{kind.__name__}: {error}"[:500])
+            before(kind, error, trace)
+
+        sys.excepthook = told
 
     def stop(self, error: BaseException) -> None:
         """Give up recording, say so once."""
@@ -162,6 +180,8 @@ class Recorder:
         if os.getpid() != self._pid or self.is_stopped:
             return
         with self.guarded(), self._lock:
+            if self._keeper is not None:
+                self._keeper.close()
             self.journal.line("end", at=time.time())
             self.journal.close()
             self.journal.meta(
@@ -192,3 +212,14 @@ def _members(group: Any) -> list[int]:
     import torch.distributed as distributed
 
     return [int(rank) for rank in distributed.get_process_group_ranks(group)]
+
+
+def _buckets(training: Training) -> list[dict[str, str]]:
+    """How DDP groups its parameters, by its own account."""
+    found = []
+    for reference in training.wrapped:
+        model = reference()
+        if model is not None:
+            facts = model._get_ddp_logging_data()
+            found.append({name: str(value) for name, value in facts.items() if "bucket" in name})
+    return found

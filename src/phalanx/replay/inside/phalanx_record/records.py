@@ -7,13 +7,13 @@ import mmap
 import os
 from typing import Any
 
-from phalanx_record.entries import share
-from phalanx_record.journal import LOG, META, tensor_file
+from .entries import share
+from .journal import LOG, META, tensor_file
 
 Line = dict[str, Any]
 
 
-class BrokenRecord(Exception):
+class BrokenRecordError(Exception):
     """The recording cannot be used; the message says why."""
 
 
@@ -69,7 +69,7 @@ class Record:
                 self._files[file] = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         whole = memoryview(self._files[file])
         if offset < 0 or size < 0 or offset + size > len(whole) or end - begin != size:
-            raise BrokenRecord(f"{self.folder}: the result of call {number} lies outside of its file")
+            raise BrokenRecordError(f"{self.folder}: the result of call {number} lies outside of its file")
         return begin, end, whole[offset : offset + size]
 
 
@@ -81,7 +81,7 @@ class Records:
         self._opened: dict[int, Record] = {}
 
     def of(self, rank: int) -> Record:
-        """One rank's. Raises BrokenRecord where there is none."""
+        """One rank's. Raises BrokenRecordError where there is none."""
         if rank not in self._opened:
             self._opened[rank] = Record(os.path.join(self._attempt, f"rank{rank}", "record"))
         return self._opened[rank]
@@ -104,7 +104,7 @@ class Records:
             line = record.calls.get((group, place))
             piece = record.piece(int(line["n"])) if line is not None else None
             if piece is None or piece[0] > begin or piece[1] < end or piece[1] > size:
-                raise BrokenRecord(f"rank {member}'s share of the result is not in the recording")
+                raise BrokenRecordError(f"rank {member}'s share of the result is not in the recording")
             found[begin:end] = piece[2][begin - piece[0] : end - piece[0]]
         return found
 
@@ -114,7 +114,7 @@ def _read_meta(folder: str) -> dict[str, Any]:
         with open(os.path.join(folder, META), encoding="utf-8") as file:
             return dict(json.load(file))
     except (OSError, ValueError, TypeError) as error:
-        raise BrokenRecord(f"no recording in {folder}: {error}") from error
+        raise BrokenRecordError(f"no recording in {folder}: {error}") from error
 
 
 def _read_lines(path: str) -> list[Line]:
@@ -130,5 +130,5 @@ def _read_lines(path: str) -> list[Line]:
                 if isinstance(line, dict):
                     found.append(line)
     except OSError as error:
-        raise BrokenRecord(f"{path}: {error.strerror}") from error
+        raise BrokenRecordError(f"{path}: {error.strerror}") from error
     return found

@@ -8,7 +8,17 @@ import platform
 import sys
 from typing import Any
 
-_PACKAGES = ("torch", "numpy", "tensorflow", "keras", "horovod", "torchvision", "transformers", "lightning", "accelerate")
+_PACKAGES = (
+    "torch",
+    "numpy",
+    "tensorflow",
+    "keras",
+    "horovod",
+    "torchvision",
+    "transformers",
+    "lightning",
+    "accelerate",
+)
 _MOST_SOURCE = 4 * 1024 * 1024
 # Variables that change how numbers come out, or how many threads make them.
 _VARIABLES = (

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from phalanx_record.fingerprints import Bytes, fingerprint
+from .fingerprints import Bytes, fingerprint
 
 _MOST_BYTES = 8 * 1024 * 1024  # of a batch; of a larger tensor evenly spread pieces are taken
 _MOST_INDICES = 512
