@@ -14,6 +14,7 @@ import typer
 
 from phalanx.replay.command import command_of
 from phalanx.replay.divergence import Judgement, judge_all, judge_rank
+from phalanx.replay.export import Exported, export
 from phalanx.replay.recordings import ReplayError, open_recording
 from phalanx.replay.rerun import Wish
 from phalanx.replay.story import print_judgement
@@ -72,6 +73,12 @@ def replay(
     trust_objects: Annotated[
         bool, typer.Option("--trust-objects", help="Unpickle whatever objects the recording holds. Runs its code.")
     ] = False,
+    export_to: Annotated[
+        Path | None, typer.Option("--export", help="Write a reproducer for a colleague into this new folder instead.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option(help="With --export: data that the script reads. Left out otherwise.")
+    ] = None,
     form: Annotated[
         ReplayFormat, typer.Option("--format", "-f", help="json: the outcome alone on standard output.")
     ] = ReplayFormat.TEXT,
@@ -87,6 +94,11 @@ def replay(
         _check_condition(condition)
         recording = open_recording(bundle, attempt)
         command = command_of(recording, Path.cwd(), script, arguments or None, python)
+        if export_to is not None:
+            if rank is None:
+                raise ReplayError("--export is for one rank: say which, --rank 3")
+            _export(export(recording, rank, command, export_to, first, last, include or [], trust_objects))
+            return
         as_json = form is ReplayFormat.JSON
         wish = Wish(
             first=first,
@@ -112,6 +124,13 @@ def replay(
         raise typer.Exit(2) from error
     _show(judgement, as_json)
     raise typer.Exit(judgement.status)
+
+
+def _export(done: Exported) -> None:
+    missing = f"; not found: {', '.join(done.left_out)}" if done.left_out else ""
+    typer.echo(
+        f"phalanx: {done.folder}: steps {done.begin} to {done.last}, {done.size / 1e6:.1f} MB{missing}; python repro.py runs it"
+    )
 
 
 def _check_condition(condition: str) -> None:

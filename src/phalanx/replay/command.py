@@ -98,8 +98,13 @@ def variables_of(recorded: Mapping[str, str], current: Mapping[str, str], source
 
     Beside the known names these are the variables that the user's own files mention.
     """
+    return {**current, **taken_variables(recorded, sources)}
+
+
+def taken_variables(recorded: Mapping[str, str], sources: Path) -> dict[str, str]:
+    """The recorded variables that a replay takes over."""
     texts = _texts(sources)
-    found = dict(current)
+    found: dict[str, str] = {}
     for name, value in recorded.items():
         if HIDDEN in value or _NEVER.fullmatch(name):
             continue

@@ -35,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         sys.meta_path.remove(self)
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            spec = find(fullname, path, target) if find else None
+            spec: importlib.machinery.ModuleSpec | None = find(fullname, path, target) if find else None
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
                     spec.loader = _Loader(spec.loader, self._act)  # type: ignore[assignment]

@@ -38,7 +38,21 @@ def stand_between(handle: Handler) -> None:
     for name in KINDS:
         operation = Operation.find(name)
         if operation is not None:
-            library.impl(name, kernel_of(operation), "BackendSelect", with_keyset=True)
+            kernel = kernel_of(operation)
+            keep_from_compiler(kernel)
+            library.impl(name, kernel, "BackendSelect", with_keyset=True)
+
+
+def keep_from_compiler(function: Callable[..., Any]) -> None:
+    """torch.compile would compile our functions too where they are called from compiled code: it must not, nor what they call."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    try:
+        from torch._C._dynamo import eval_frame
+
+        skip = eval_frame._FrameAction.SKIP
+        eval_frame.set_code_exec_strategy(function.__code__, eval_frame._FrameExecStrategy(skip, skip))
+    except (ImportError, AttributeError, TypeError):
+        pass  # releases before 2.7 have another way; compiled modules are then slower to record
 
 
 def work_of(returned: Any) -> Any:

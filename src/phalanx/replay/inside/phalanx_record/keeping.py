@@ -43,8 +43,8 @@ class Keeper:
         begin, end = share_of(call, size)
         data = cut(held, begin, end)
         if self._ring is None or size <= (ALWAYS_KEPT if step else KEPT_AT_START):
-            return {"at": self._journal.tensor(str(number), data), "share": [begin, end]}
-        self._ring.add(number, step, data, [begin, end])
+            return {"at": self._journal.tensor(str(number), data), "share": [begin, end], "of": size}
+        self._ring.add(number, step, data, [begin, end], size)
         if not self._saw_nan and call.kind.name in ("allreduce_", "_reduce_scatter_base_") and _has_nan(call):
             self._saw_nan = True
             self._write(f"a value that is not finite in {call.kind.name.strip('_')} of step {step}")

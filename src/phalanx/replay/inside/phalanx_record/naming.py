@@ -24,23 +24,10 @@ def names_in(call: Call, tensor: Any, where: Ranges, training: Training) -> list
 
 
 def _in_buckets(tensor: Any, where: Ranges, training: Training) -> list[str]:
-    for reference in training.wrapped:
-        model = reference()
-        if model is None:
-            continue
-        names = {id(parameter): name for name, parameter in model.module.named_parameters()}
-        for parameters in buckets_of(model):
-            if sum(parameter.numel() for parameter in parameters) == tensor.numel():
-                return _overlapping([(names.get(id(one), "?"), one.numel()) for one in parameters], where)
+    for bucket in reversed(training.buckets):
+        if sum(size for _, size in bucket) == tensor.numel():
+            return _overlapping(bucket, where)
     return []
-
-
-def buckets_of(model: Any) -> list[list[Any]]:
-    """The parameters of each of DDP's buckets, in order; they are laid out anew after the first pass."""
-    try:
-        return [list(bucket.parameters()) for bucket in model.reducer._get_zeros_like_grad_buckets()]
-    except Exception:  # a private interface: without it the bucket is named, its parameters are not
-        return []
 
 
 def _in_shards(tensor: Any, where: Ranges) -> list[str]:

@@ -53,6 +53,7 @@ class Player:
         self.record = self.records.of(settings.rank)
         self.journal = Journal(settings.result)  # a light recording of the replay: two replays can be compared
         self.training = Training()
+        self.training.notes_buckets = True
         self._numbering = Numbering()
         self._lock = threading.RLock()
         self._marks: dict[str, int] = {}

@@ -20,7 +20,7 @@ from .journal import Journal
 from .keeping import Keeper
 from .settings import Settings
 from .software import software, sources
-from .training import Training
+from .training import Training, buckets_of
 
 
 def prepare(settings: Settings) -> dict[str, Act]:
@@ -214,12 +214,18 @@ def _members(group: Any) -> list[int]:
     return [int(rank) for rank in distributed.get_process_group_ranks(group)]
 
 
-def _buckets(training: Training) -> list[dict[str, str]]:
-    """How DDP groups its parameters, by its own account."""
-    found = []
+def _buckets(training: Training) -> list[dict[str, Any]]:
+    """How DDP groups its parameters, by its own account, and what they are called."""
+    found: list[dict[str, Any]] = []
     for reference in training.wrapped:
         model = reference()
         if model is not None:
-            facts = model._get_ddp_logging_data()
-            found.append({name: str(value) for name, value in facts.items() if "bucket" in name})
+            rows = [(name, one) for name, one in model.module.named_parameters() if one.requires_grad]
+            places = {id(one): place for place, (_, one) in enumerate(rows)}
+            found.append(
+                {
+                    "parameters": [[name, one.numel()] for name, one in rows],
+                    "buckets": [[places.get(id(one), -1) for one in bucket] for bucket in buckets_of(model)],
+                }
+            )
     return found

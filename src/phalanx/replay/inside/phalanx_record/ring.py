@@ -22,6 +22,7 @@ class _Result:
     step: int
     data: Any
     share: list[int]
+    size: int  # of the whole result
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class Ring:
         self.bytes_held = 0
         self.most_bytes = 0
 
-    def add(self, number: int, step: int, data: Any, share: list[int]) -> None:
+    def add(self, number: int, step: int, data: Any, share: list[int], size: int) -> None:
         """Keep a result; `data` is copied."""
-        self._results.append(_Result(number, step, data.copy(), share))
+        self._results.append(_Result(number, step, data.copy(), share, size))
         self.bytes_held += len(data)
         self.most_bytes = max(self.most_bytes, self.bytes_held)
 
@@ -82,7 +83,7 @@ class Ring:
             if result.number not in self._written:
                 self._written.add(result.number)
                 place = tensor(str(result.number), result.data)
-                line("data", n=result.number, at=place, share=result.share)
+                line("data", n=result.number, at=place, share=result.share, of=result.size)
                 written += len(result.data)
         return written
 

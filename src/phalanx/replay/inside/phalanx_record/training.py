@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .dispatch import keep_from_compiler
 from .fingerprints import Bytes, fingerprint
 
 _MOST_BYTES = 8 * 1024 * 1024  # of a batch; of a larger tensor evenly spread pieces are taken
@@ -24,12 +25,18 @@ class Training:
         self.on_batch: list[Callable[[str, int, str], None]] = []  # kind (batch, order), loader's number, mark
         self.on_epoch: list[Callable[[int], None]] = []
         self._loaders = 0
+        self.notes_buckets = False
+        self.buckets: list[
+            list[tuple[str, int]]
+        ] = []  # names and sizes in DDP's buckets, as far as they were asked for
 
     def follow(self) -> None:
         """Install what is needed, once."""
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         register_optimizer_step_post_hook(self._stepped)
+        for hook in (Training._entered, Training._note_rebuilt):
+            keep_from_compiler(hook)
         self._follow_loaders()
         self._follow_ddp()
 
@@ -84,14 +91,36 @@ class Training:
             construct(self, *args, **kwargs)
             training.wrapped.append(weakref.ref(self))
             self.register_forward_pre_hook(training._entered, with_kwargs=True)
+            if training.notes_buckets:
+                training._note_buckets(self)
+                self.register_forward_hook(training._note_rebuilt)
 
         DistributedDataParallel.__init__ = made
+
+    def _note_rebuilt(self, module: Any, args: Any, output: Any) -> None:
+        if self.step == 1:  # DDP has laid them out anew on entering its second pass
+            self._note_buckets(module)
+
+    def _note_buckets(self, model: Any) -> None:
+        """Ask now: during the backward pass DDP holds a lock, and asking would never end."""
+        names = {id(one): name for name, one in model.module.named_parameters()}
+        self.buckets += [[(names.get(id(one), "?"), one.numel()) for one in bucket] for bucket in buckets_of(model)]
 
     def _entered(self, module: Any, args: Any, kwargs: Any) -> None:
         if self.on_batch:
             mark = mark_of((args, kwargs))
             for act in self.on_batch:
                 act("model-input", 0, mark)
+
+
+def buckets_of(model: Any) -> list[list[Any]]:
+    """The parameters of each of DDP's buckets, in order. Takes the memory of all gradients once more, so not on devices."""
+    if any(one.device.type != "cpu" for one in model.module.parameters()):
+        return []
+    try:
+        return [list(bucket.parameters()) for bucket in model.reducer._get_zeros_like_grad_buckets()]
+    except Exception:  # a private interface: without it the bucket is named, its parameters are not
+        return []
 
 
 def mark_of(batch: Any) -> str:
