@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from pathlib import Path
 
 import numpy
 import torch
@@ -33,7 +34,7 @@ step = 0
 
 def flip(gradient: torch.Tensor) -> torch.Tensor:
     """One bit of one gradient on rank 1, as a bad memory cell would; only while the file is there."""
-    if step == 4 and rank == 1 and os.path.exists("flip"):
+    if step == 4 and rank == 1 and Path("flip").exists():
         gradient.view(-1)[5].view(torch.int32).bitwise_xor_(1 << 20)
     return gradient
 

@@ -26,6 +26,7 @@ class Verdict(StrEnum):
     DATA = "different-data"
     SOFTWARE = "different-software"
     ENDS_OTHERWISE = "ends-otherwise"  # nothing differs, but the rank ended in another way
+    INCOMPLETE = "incomplete"  # the recording lacks something that the replay needs
     DIFFERS = "differs"  # not looked into further
 
 
@@ -161,6 +162,8 @@ def _checked(one: Replayed) -> Replayed:
 
 def _without_difference(recording: Recording, one: Replayed) -> tuple[Verdict, str]:
     agreed = f"{one.compared} of {one.recorded} recorded calls compared, none differs"
+    if one.how == "gap":
+        return Verdict.INCOMPLETE, f"{one.why}; {agreed}"
     failed = _recorded_failure(recording, one.rank)
     if one.exception:
         last = one.exception.strip().splitlines()[-1]
@@ -194,6 +197,8 @@ def _with_difference(one: Replayed, changes: list[Change]) -> tuple[Verdict, str
     marked = [found for found in one.differences if found["kind"] in _DATA]
     if marked and (not inputs or min(found["step"] for found in marked) <= min(found["step"] for found in inputs)):
         return Verdict.DATA, f"the data is not what it was: at step {first['step']} {first['what']}"
+    if one.how == "other call":
+        return Verdict.DIFFERS, f"{one.why}; software and data are the same, as far as can be seen"
     steps = sorted({found["step"] for found in inputs})
     calls = sorted({found["n"] for found in inputs if "n" in found})
     if len(steps) > 1:

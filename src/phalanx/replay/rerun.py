@@ -36,6 +36,7 @@ class Replayed:
 
     rank: int
     why: str  # it ended
+    how: str  # script, exception, asked, recording, gap, other call
     exception: str
     step: int
     compared: int
@@ -153,6 +154,7 @@ def _read(rank: int, folder: Path, status: int) -> Replayed:
     return Replayed(
         rank=rank,
         why=found["why"],
+        how=found["how"],
         exception=found["exception"],
         step=found["step"],
         compared=found["compared"],

@@ -17,6 +17,7 @@ _TITLES = {
     Verdict.DATA: "Different data",
     Verdict.SOFTWARE: "Different software or environment",
     Verdict.ENDS_OTHERWISE: "It ends otherwise",
+    Verdict.INCOMPLETE: "The recording is not complete",
     Verdict.DIFFERS: "The replay differs from the recording",
 }
 

@@ -64,6 +64,12 @@ class Call:
         place = self._operation.places.get(name)
         return self._args[place] if place is not None and place < len(self._args) else otherwise
 
+    @property
+    def series(self) -> str:
+        """What its number counts in. Members make the same collectives, but each its own sends and receives."""
+        name = str(self.group.group_name)
+        return f"{name} point-to-point" if self.kind.name in ("send", "recv_", "recv_any_source_") else name
+
     def first_argument(self) -> Any:
         """The tensors that most operations return beside their Work."""
         return self._args[0]

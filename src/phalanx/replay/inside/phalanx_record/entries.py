@@ -41,7 +41,7 @@ def describe(call: Call, number: int, place: int, step: int, folder: str) -> dic
         "n": number,
         "s": step,
         "op": call.kind.name,
-        "g": call.group.group_name,
+        "g": call.series,
         "q": place,
         "in": wholes,
         "shapes": [[str(tensor.dtype)[6:], *tensor.shape] for tensor in given or call.got()],

@@ -88,7 +88,7 @@ class Player:
     def handle(self, call: Call, forward: dispatch.Forward) -> Any:
         """One collective."""
         with self._lock:
-            group = call.group.group_name
+            group = call.series
             number, place = self._numbering.next(group)
             if self._skipping.is_on:
                 return self._pass_over(call, group, place)
@@ -111,7 +111,8 @@ class Player:
             if line.get(name) != recorded.get(name):
                 self._differs("call", line, recorded, f"{_words(line)} was {_words(recorded)}")
                 self.finish(
-                    f"the script made another call than the recorded one: {_words(line)}, recorded was {_words(recorded)}"
+                    f"the script made another call than the recorded one: {_words(line)}, recorded was {_words(recorded)}",
+                    "other call",
                 )
         for index, (now, then) in enumerate(zip(line["in"], recorded["in"])):
             if now != then:
@@ -158,7 +159,8 @@ class Player:
             was = _words(recorded) if recorded is not None else "nothing"
             self.finish(
                 f"on the way to step {self._skipping.until} the script made another call than it did: {call.kind.name}, call "
-                f"{place} of group {group}; recorded was {was}. Replay from the start, if the recording allows"
+                f"{place} of group {group}; recorded was {was}. Replay from the start, if the recording allows",
+                "gap",
             )
             raise AssertionError
         done = self.record.done.get(int(recorded["n"]))
@@ -184,7 +186,9 @@ class Player:
         tensors, facts = checkpoints.read(path)
         left = state.restore(self.training, tensors, facts)
         if left:
-            self.finish(f"the checkpoint after step {step} does not fit the script: no place for {', '.join(left[:5])}")
+            self.finish(
+                f"the checkpoint after step {step} does not fit the script: no place for {', '.join(left[:5])}", "gap"
+            )
         print(f"phalanx: at step {step}, from its checkpoint", file=sys.stderr, flush=True)
 
     def _fill(self, call: Call, tensors: list[Any], line: dict[str, Any], done: dict[str, Any]) -> None:
@@ -192,7 +196,7 @@ class Player:
         try:
             data = self.records.result(self.settings.rank, line["g"], line["q"], sum(sizes))
         except BrokenRecordError as error:
-            self.finish(f"the recording does not hold the result of {_words(line)}: {error}")
+            self.finish(f"the recording does not hold the result of {_words(line)}: {error}", "gap")
             return
         self._put(tensors, data)
         _, fingerprints = results_of(call)
@@ -252,7 +256,7 @@ class Player:
                             "random", {"s": step}, None, f"{name}'s random state differs after step {step - 1}"
                         )
             if 0 <= self.settings.last < step:
-                self.finish(f"step {self.settings.last} is done, as asked")
+                self.finish(f"step {self.settings.last} is done, as asked", "asked")
         self._debugging.at_step(step)
 
     def _batch(self, kind: str, loader: int, mark: str) -> None:
@@ -274,21 +278,23 @@ class Player:
         before = sys.excepthook
 
         def told(kind: Any, error: Any, trace: Any) -> None:
-            self.end("the script raised an exception", "".join(traceback.format_exception(kind, error, trace)))
+            self.end(
+                "the script raised an exception", "exception", "".join(traceback.format_exception(kind, error, trace))
+            )
             before(kind, error, trace)
             self._debugging.after(trace)
 
         sys.excepthook = told
 
-    def finish(self, why: str) -> None:
+    def finish(self, why: str, how: str = "recording") -> None:
         """The replay cannot or need not go on: write down what was found, and leave."""
         self._debugging.at_end(why)
-        self.end(why)
+        self.end(why, how)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
-    def end(self, why: str, exception: str = "") -> None:
+    def end(self, why: str, how: str = "script", exception: str = "") -> None:
         """Write down what was found."""
         if self._has_ended:
             return
@@ -299,6 +305,7 @@ class Player:
             "schema": "phalanx.replayed/1",
             "rank": self.settings.rank,
             "why": why,
+            "how": how,  # script, exception, asked, recording (it ends here), gap (in the recording), other call
             "exception": exception,
             "step": self.training.step,
             "compared": self.compared,

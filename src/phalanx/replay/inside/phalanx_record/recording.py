@@ -108,7 +108,7 @@ class Recorder:
             if group not in self._groups:
                 self._groups.add(group)
                 self.journal.line("group", g=group, ranks=_members(call.group), name=call.group.group_desc)
-            number, place = self._numbering.next(group)
+            number, place = self._numbering.next(call.series)
             line = describe(call, number, place, self.training.step, self.settings.script)
             self.journal.line("call", **line)
             return line
