@@ -14,7 +14,7 @@ from phalanx.model import bundle as layout
 from phalanx.sources.secrets import redact
 
 INSIDE = Path(__file__).parent / "inside"
-FRAMEWORKS = frozenset({"torch"})
+FRAMEWORKS = frozenset({"torch", "horovod"})
 SOURCES = "sources"  # in the bundle: the user's own files as they were, secrets redacted
 _MOST_SOURCE = 4 * 1024 * 1024
 

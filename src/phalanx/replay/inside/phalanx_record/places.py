@@ -60,6 +60,6 @@ def name_at_call(tensor: Any) -> str:
     for name, value in {**frame.f_globals, **frame.f_locals}.items():
         if value is tensor:
             return name
-        if getattr(value, "grad", None) is tensor and hasattr(value, "data_ptr"):
+        if getattr(value, "is_leaf", False) and getattr(value, "grad", None) is tensor:
             return f"{name}.grad"
     return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 import threading
@@ -14,20 +13,19 @@ from typing import Any
 from . import chance, checkpoints, dispatch, state
 from .alone import refuse_objects, stand_in
 from .arrival import Act
-from .calls import Call
+from .calls import KINDS, Call
 from .debugging import Debugging
 from .entries import Numbering, describe, results_of
-from .fingerprints import Bytes, different_ranges
+from .findings import Findings, words
+from .fingerprints import Bytes
+from .horovod import answer_with
 from .journal import Journal
-from .naming import names_in
 from .recording import at_first_group
 from .records import BrokenRecordError, Records
 from .settings import Settings
 from .skipping import Skipping, plausible, wrap_loaders
 from .software import software, sources
 from .training import Training
-
-_MOST_DIFFERENCES = 1000
 
 
 def prepare(settings: Settings) -> dict[str, Act]:
@@ -41,7 +39,7 @@ def prepare(settings: Settings) -> dict[str, Act]:
                 refuse_objects(module)
         at_first_group(module, player.begin)
 
-    return {"torch.distributed.distributed_c10d": torch_is_there}
+    return {"torch.distributed.distributed_c10d": torch_is_there, **answer_with(player, settings)}
 
 
 class Player:
@@ -56,17 +54,14 @@ class Player:
         self.training.notes_buckets = True
         self._numbering = Numbering()
         self._lock = threading.RLock()
-        self._marks: dict[str, int] = {}
-        self.differences: list[dict[str, Any]] = []
-        self.compared = 0
         self._debugging = Debugging(settings)
-        self._has_ended = False
+        self._findings = Findings(settings, self.record, self.training, self._debugging)
         self._skipping = Skipping(settings.first)
         self.journal.meta(schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode="light")
         atexit.register(self.end, "the script ended")
         self._follow_exceptions()
 
-    def begin(self) -> None:
+    def begin(self, framework: str = "torch") -> None:
         """Install everything; once."""
         if self._numbering.calls or self.training.on_step:
             return
@@ -83,7 +78,7 @@ class Player:
             self._skipping.begin()
             wrap_loaders(self._skipping)
         dispatch.stand_between(self.handle)
-        self.journal.meta(framework="torch", software=software(), sources=sources(self.settings.script))
+        self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
 
     def handle(self, call: Call, forward: dispatch.Forward) -> Any:
         """One collective."""
@@ -96,53 +91,47 @@ class Player:
             self.journal.line("call", **line)
             recorded = self.record.calls.get((group, place))
             if recorded is None:
-                self.finish(f"the recording ends before {_words(line)}: the rank did not come so far")
+                self.finish(f"the recording ends before {words(line)}: the rank did not come so far")
             else:
                 self._compare(call, line, recorded)
-                self._debugging.at_call(self.training.step, line)
-            if self.settings.with_peers:
-                return self._among_peers(call, forward, recorded, number)
-            assert recorded is not None
-            return self._answer(call, line, recorded)
+                if not self.settings.with_peers:
+                    return self._answer(call, line, recorded)
+        # Not under the lock: other threads complete earlier calls meanwhile.
+        return self._among_peers(call, forward, recorded, number)
+
+    def answer(self, call: Any) -> None:
+        """A call that has no Work (Horovod's): its results are there when this returns."""
+        with self._lock:
+            number, place = self._numbering.next(call.series)
+            recorded = self.record.calls.get((call.series, place))
+            done = self.record.done.get(int(recorded["n"])) if recorded is not None else None
+            for tensor, shape in zip(call.got(), (done or {}).get("became", [])):
+                tensor.resize_(shape)  # Horovod sizes some results when they arrive
+            if self._skipping.is_on:
+                self._pass_over(call, call.series, place)
+                return
+            line = describe(call, number, place, self.training.step, self.settings.script)
+            self.journal.line("call", **line)
+            if recorded is None:
+                self.finish(f"the recording ends before {words(line)}: the rank did not come so far")
+            elif done is None:
+                self.finish(f"the recording ends in {words(recorded)}: it was entered, and never completed")
+            else:
+                self._compare(call, line, recorded)
+                if call.got():
+                    self._fill(call, call.got(), line, done)
 
     def _compare(self, call: Call, line: dict[str, Any], recorded: dict[str, Any]) -> None:
-        self.compared += 1
-        for name in ("op", "shapes", "with"):
-            if line.get(name) != recorded.get(name):
-                self._differs("call", line, recorded, f"{_words(line)} was {_words(recorded)}")
-                self.finish(
-                    f"the script made another call than the recorded one: {_words(line)}, recorded was {_words(recorded)}",
-                    "other call",
-                )
-        for index, (now, then) in enumerate(zip(line["in"], recorded["in"])):
-            if now != then:
-                tensor = call.given()[index]
-                parts = [side.get("parts", [""] * (index + 1))[index] for side in (line, recorded)]
-                size = tensor.numel() * tensor.element_size()
-                width = tensor.element_size()
-                where = [(low // width, -(-high // width)) for low, high in different_ranges(size, *parts)]
-                names = names_in(call, tensor, where, self.training)
-                self._differs("input", line, recorded, f"input {index} differs", elements=where, names=names)
-
-    def _differs(
-        self, kind: str, line: dict[str, Any], recorded: dict[str, Any] | None, what: str, **more: Any
-    ) -> None:
-        found = {"kind": kind, "step": line.get("s", self.training.step), "what": what, **more}
-        for name in ("n", "op", "g", "q", "line", "shapes"):
-            if name in line:
-                found[name] = line[name]
-        if recorded is not None and recorded.get("line") and recorded.get("line") != line.get("line"):
-            found["recorded_line"] = recorded["line"]
-        if len(self.differences) < _MOST_DIFFERENCES:
-            self.differences.append(found)
-        if len(self.differences) == 1:
-            self._debugging.at_difference(what)
+        if not self._findings.call(call, line, recorded):
+            told = f"the script made another call than the recorded one: {words(line)}, recorded was {words(recorded)}"
+            self.finish(told, "other call")
+        self._debugging.at_call(self.training.step, line)
 
     def _answer(self, call: Call, line: dict[str, Any], recorded: dict[str, Any]) -> Any:
         done = self.record.done.get(int(recorded["n"]))
         tensors = call.got()
         if done is None and (tensors or call.kind.name != "send"):
-            self.finish(f"the recording ends in {_words(recorded)}: it was entered, and never completed")
+            self.finish(f"the recording ends in {words(recorded)}: it was entered, and never completed")
         if tensors and done is not None:
             self._fill(call, tensors, line, done)
         if not call.kind.returns_work:
@@ -156,7 +145,7 @@ class Player:
         """A collective of a step that is not computed: what is kept of it steers the script, the rest only has to fit."""
         recorded = self.record.calls.get((group, place))
         if recorded is None or recorded["op"] != call.kind.name:
-            was = _words(recorded) if recorded is not None else "nothing"
+            was = words(recorded) if recorded is not None else "nothing"
             self.finish(
                 f"on the way to step {self._skipping.until} the script made another call than it did: {call.kind.name}, call "
                 f"{place} of group {group}; recorded was {was}. Replay from the start, if the recording allows",
@@ -170,7 +159,7 @@ class Player:
             self._put(tensors, self.records.result(self.settings.rank, group, place, size))
         except BrokenRecordError:
             plausible(call)
-        if not call.kind.returns_work:
+        if not call.kind.returns_work or call.kind.name not in KINDS:
             return None
         source = int(done["src"]) if done is not None and "src" in done else None
         boxed = dispatch.done_work(tensors, source).boxed()
@@ -196,12 +185,12 @@ class Player:
         try:
             data = self.records.result(self.settings.rank, line["g"], line["q"], sum(sizes))
         except BrokenRecordError as error:
-            self.finish(f"the recording does not hold the result of {_words(line)}: {error}", "gap")
+            self.finish(f"the recording does not hold the result of {words(line)}: {error}", "gap")
             return
         self._put(tensors, data)
         _, fingerprints = results_of(call)
         if fingerprints != done["out"]:
-            self._differs("result", line, None, "this rank's result was not what its peers kept of it")
+            self._findings.result(line, "this rank's result was not what its peers kept of it")
 
     def _put(self, tensors: list[Any], data: bytearray) -> None:
         import numpy
@@ -230,7 +219,7 @@ class Player:
                 _, fingerprints = results_of(call)
                 self.journal.line("done", n=number, out=fingerprints)
                 if done is not None and fingerprints != done["out"]:
-                    self._differs("result", recorded, None, "the result differs")
+                    self._findings.result(recorded, "the result differs")
 
         if work is None or (not call.kind.gets and call.kind.gives):
             return returned
@@ -248,13 +237,7 @@ class Player:
         with self._lock:
             marks = chance.marks()
             self.journal.line("step", s=step, random=marks)
-            recorded = self.record.steps.get(step)
-            if recorded is not None:
-                for name, mark in recorded["random"].items():
-                    if name in marks and marks[name] != mark:
-                        self._differs(
-                            "random", {"s": step}, None, f"{name}'s random state differs after step {step - 1}"
-                        )
+            self._findings.random(step, marks)
             if 0 <= self.settings.last < step:
                 self.finish(f"step {self.settings.last} is done, as asked", "asked")
         self._debugging.at_step(step)
@@ -262,17 +245,7 @@ class Player:
     def _batch(self, kind: str, loader: int, mark: str) -> None:
         with self._lock:
             self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
-            place = self._marks[kind] = self._marks.get(kind, -1) + 1
-            recorded = self.record.marks[kind]
-            if self._skipping.is_on and kind == "model-input":
-                return
-            if place < len(recorded) and recorded[place]["mark"] != mark:
-                words = {"batch": "the batch differs", "model-input": "the model's input differs", "order": "samples"}[
-                    kind
-                ]
-                if kind == "order":
-                    words = f"samples {mark[:60]} were {str(recorded[place]['mark'])[:60]}"
-                self._differs(kind, {"s": self.training.step}, None, words)
+            self._findings.batch(kind, mark, counts=kind != "model-input" or not self._skipping.is_on)
 
     def _follow_exceptions(self) -> None:
         before = sys.excepthook
@@ -296,30 +269,4 @@ class Player:
 
     def end(self, why: str, how: str = "script", exception: str = "") -> None:
         """Write down what was found."""
-        if self._has_ended:
-            return
-        self._has_ended = True
-        self.journal.close()
-        self.journal.meta(steps=self.training.step, calls=self._numbering.calls)
-        found = {
-            "schema": "phalanx.replayed/1",
-            "rank": self.settings.rank,
-            "why": why,
-            "how": how,  # script, exception, asked, recording (it ends here), gap (in the recording), other call
-            "exception": exception,
-            "step": self.training.step,
-            "compared": self.compared,
-            "recorded": len(self.record.calls),
-            "differences": self.differences,
-        }
-        path = os.path.join(self.settings.result, "replayed.json")
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(found, file, indent=1)
-        os.replace(path + ".new", path)
-
-
-def _words(line: dict[str, Any]) -> str:
-    shapes = ", ".join(f"{shape[0]}{list(shape[1:])}" for shape in line.get("shapes", []))
-    at = f" at {line['line']}" if line.get("line") else ""
-    extra = f" ({line['with']})" if line.get("with") else ""
-    return f"{line['op'].strip('_')}{extra} of {shapes or 'nothing'}, call {line['q']} of group {line['g']}{at}"
+        self._findings.end(self.journal, self._numbering.calls, why, how, exception)

@@ -16,6 +16,7 @@ from . import chance, dispatch
 from .arrival import Act
 from .calls import Call
 from .entries import Numbering, describe, results_of
+from .horovod import record_with
 from .journal import Journal
 from .keeping import Keeper
 from .settings import Settings
@@ -26,7 +27,10 @@ from .training import Training, buckets_of
 def prepare(settings: Settings) -> dict[str, Act]:
     """What to do when which module is imported."""
     recorder = Recorder(settings)
-    return {"torch.distributed.distributed_c10d": lambda module: at_first_group(module, recorder.begin)}
+    return {
+        "torch.distributed.distributed_c10d": lambda module: at_first_group(module, recorder.begin),
+        **record_with(recorder, settings),
+    }
 
 
 def at_first_group(module: ModuleType, begin: Callable[[], None]) -> None:
@@ -59,7 +63,7 @@ class Recorder:
             schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode=settings.mode, seed=settings.seed
         )
 
-    def begin(self) -> None:
+    def begin(self, framework: str = "torch") -> None:
         """Install everything; once."""
         if self._has_begun or os.getpid() != self._pid:
             return
@@ -71,7 +75,7 @@ class Recorder:
             self.training.on_epoch.append(self._epoch)
             dispatch.stand_between(self.handle)
             self._keeper = Keeper(self.settings, self.journal, self.training, self.write)
-            self.journal.meta(framework="torch", software=software(), sources=sources(self.settings.script))
+            self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
             self._follow_exceptions()
@@ -85,7 +89,7 @@ class Recorder:
         line: dict[str, Any] | None = None
         if not self.is_stopped and os.getpid() == self._pid:
             with self.guarded():
-                line = self._enter(call)
+                line = self.enter(call)
         if line is None:
             return forward()
         number = line["n"]
@@ -94,15 +98,16 @@ class Recorder:
             return returned  # a send: nothing comes of it
         work = dispatch.work_of(returned)
         if work is None:
-            self._left(number, call, None)
+            self.leave(number, call, None)
             return returned
         if call.is_async:
-            return dispatch.with_work(returned, dispatch.then(work, lambda done: self._left(number, call, done)))
+            return dispatch.with_work(returned, dispatch.then(work, lambda done: self.leave(number, call, done)))
         work.wait()
-        self._left(number, call, work)
+        self.leave(number, call, work)
         return returned
 
-    def _enter(self, call: Call) -> dict[str, Any]:
+    def enter(self, call: Call) -> dict[str, Any]:
+        """Write down that a call begins; raises where it cannot be recorded."""
         with self._lock:
             group = call.group.group_name
             if group not in self._groups:
@@ -113,13 +118,13 @@ class Recorder:
             self.journal.line("call", **line)
             return line
 
-    def _left(self, number: int, call: Call, work: Any) -> None:
+    def leave(self, number: int, call: Call, work: Any, **more: Any) -> None:
         """A collective is complete. Called by whichever thread completed it."""
         if self.is_stopped:
             return
         with self.guarded(), self._lock:
             held, fingerprints = results_of(call)
-            facts: dict[str, Any] = {"n": number, "out": fingerprints}
+            facts: dict[str, Any] = {"n": number, "out": fingerprints, **more}
             if call.kind.name == "recv_any_source_" and work is not None:
                 facts["src"] = int(work._source_rank())
             if self._keeper is not None:
@@ -209,6 +214,8 @@ class _Guard:
 
 
 def _members(group: Any) -> list[int]:
+    if hasattr(group, "ranks"):
+        return list(group.ranks)
     import torch.distributed as distributed
 
     return [int(rank) for rank in distributed.get_process_group_ranks(group)]

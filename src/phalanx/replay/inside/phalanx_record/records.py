@@ -95,7 +95,7 @@ class Records:
         if kept is not None and kept[:2] == (0, size):
             found[:] = kept[2]
             return found
-        members = own.groups.get(group, [])
+        members = own.groups.get(group.split(" ")[0], [])
         for index, member in enumerate(members):
             begin, end = share(size, index, len(members))
             if begin == end:

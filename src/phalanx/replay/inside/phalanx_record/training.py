@@ -21,6 +21,7 @@ class Training:
         self.optimizers: list[weakref.ref[Any]] = []
         self.wrapped: list[weakref.ref[Any]] = []  # modules in DDP
         self._counts: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
         self.on_step: list[Callable[[int], None]] = []
         self.on_batch: list[Callable[[str, int, str], None]] = []  # kind (batch, order), loader's number, mark
         self.on_epoch: list[Callable[[int], None]] = []
@@ -32,16 +33,23 @@ class Training:
 
     def follow(self) -> None:
         """Install what is needed, once."""
-        from torch.optim.optimizer import register_optimizer_step_post_hook
+        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+        register_optimizer_step_pre_hook(self._stepping)
         register_optimizer_step_post_hook(self._stepped)
         for hook in (Training._entered, Training._note_rebuilt):
             keep_from_compiler(hook)
         self._follow_loaders()
         self._follow_ddp()
 
+    def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._depth[id(optimizer)] = self._depth.get(id(optimizer), 0) + 1
+
     def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         key = id(optimizer)
+        self._depth[key] = self._depth.get(key, 1) - 1
+        if self._depth[key] > 0:
+            return  # a wrapper's step, such as Horovod's, calls the real one
         if key not in self._counts:
             self.optimizers.append(weakref.ref(optimizer))
         count = self._counts[key] = self._counts.get(key, 0) + 1
