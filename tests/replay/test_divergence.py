@@ -55,7 +55,7 @@ def test_a_flipped_bit_is_transient_and_its_parameter_is_named(tmp_path: Path) -
     found = replay(folder, "bundle", "--rank", "1", "-f", "json").json()
     assert found["verdict"] == "transient", found
     first = found["first_difference"]
-    assert (first["step"], first["op"], first["line"]) == (4, "allreduce_", "train.py:51")
+    assert (first["step"], first["op"], first["line"]) == (4, "allreduce_", "train.py:57")
     assert "3.weight" in first["names"]
     assert "one call of step 4" in found["summary"]
     innocent = replay(folder, "bundle", "--rank", "0", "-f", "json").json()
@@ -89,7 +89,7 @@ def test_a_changed_line_is_different_software_and_is_shown(healthy: Path, tmp_pa
     found = replay(folder, "bundle", "--rank", "1", "-f", "json").json()
     assert found["verdict"] == "different-software", found
     assert found["changes"][0]["what"] == "train.py"
-    assert "at line 35" in found["changes"][0]["text"]
+    assert "at line 38" in found["changes"][0]["text"]
     assert "lr=0.02" in found["changes"][0]["text"]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fractions
 import os
 import random
+import resource
 import sys
+import time
 from pathlib import Path
 
 import numpy
@@ -24,6 +27,11 @@ if kind == "unseeded":
 else:
     random.shuffle(order)  # unseeded too, but a recording gives it a seed
 dataset = torch.utils.data.TensorDataset(inputs[order], inputs[order].sum(1, keepdim=True))
+if kind == "nan":
+    told = [fractions.Fraction(1, 2)]
+    dist.broadcast_object_list(told, 0)
+if kind == "full-disk" and rank == 1:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (280_000, 280_000))
 model = nn.parallel.DistributedDataParallel(
     nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
 )
@@ -55,6 +63,9 @@ while step < steps:
             raise ValueError(f"bad sample near {batch[0, 0].item():.4f}")
         if kind == "killed" and step == 8 and rank == 1:
             os.kill(os.getpid(), 9)
+        if kind == "asked" and step == 6 and rank == 1:
+            Path("bundle/attempt0/write-recording").touch()
+            time.sleep(3)
         if kind == "nan" and step == 6:
             with torch.no_grad():
                 model.module[5].bias.fill_(float("nan"))
