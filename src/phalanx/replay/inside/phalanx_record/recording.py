@@ -23,10 +23,13 @@ from .settings import Settings
 from .software import software, sources
 from .training import Training, buckets_of
 
+current: list[Recorder] = []  # this process's, for measurements that switch it off and on
+
 
 def prepare(settings: Settings) -> dict[str, Act]:
     """What to do when which module is imported."""
     recorder = Recorder(settings)
+    current.append(recorder)
     return {
         "torch.distributed.distributed_c10d": lambda module: at_first_group(module, recorder.begin),
         **record_with(recorder, settings),
@@ -132,6 +135,8 @@ class Recorder:
             self.journal.line("done", **facts)
 
     def _step(self, step: int) -> None:
+        if self.is_stopped:
+            return
         with self.guarded(), self._lock:
             self.journal.line("step", s=step, random=chance.marks())
             if self._keeper is not None:
@@ -141,10 +146,14 @@ class Recorder:
                 self.journal.meta(sources=sources(self.settings.script), buckets=_buckets(self.training))
 
     def _batch(self, kind: str, loader: int, mark: str) -> None:
+        if self.is_stopped:
+            return
         with self.guarded(), self._lock:
             self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
 
     def _epoch(self, loader: int) -> None:
+        if self.is_stopped:
+            return
         with self.guarded(), self._lock:
             self.journal.line("epoch", s=self.training.step, loader=loader, states=chance.states())
 
