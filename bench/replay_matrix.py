@@ -2,7 +2,7 @@
 
     python bench/replay_matrix.py [--kinds ddp,fsdp2] [--modes full,ring,light]
 
-One rank of four is replayed alone (full, ring), or the whole job from a checkpoint (light). "yes": every call compared has
+One rank is replayed alone (full, ring), or the whole job from a checkpoint (light). "yes": every call compared has
 the same bits as recorded, and the rank prints the same hash of its parameters.
 """
 
@@ -29,17 +29,17 @@ def phalanx(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def try_one(kind: str, mode: str) -> str:
+def try_one(kind: str, mode: str, ranks: int) -> str:
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         shutil.copyfile(ROOT / "tests" / "replay" / "everything.py", folder / "train.py")
         options = ["--record-steps", "3", "--checkpoint-every", "6"]
         done = phalanx(
-            folder, "run", f"--record={mode}", *options, "-n", "4", "--bundle", "bundle", "train.py", kind, "13"
+            folder, "run", f"--record={mode}", *options, "-n", str(ranks), "--bundle", "bundle", "train.py", kind, "13"
         )
         if done.returncode:
             return f"the job failed: {done.stderr.strip().splitlines()[-1]}"
-        whom = ["--all", "--from", "6"] if mode == "light" else ["--rank", "2"]
+        whom = ["--all", "--from", "6"] if mode == "light" else ["--rank", str(ranks // 2)]
         again = phalanx(folder, "replay", "bundle", *whom, "--format", "json")
         if again.returncode == 2:
             return f"no: {again.stderr.strip().splitlines()[-1]}"
@@ -52,11 +52,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", default=KINDS)
     parser.add_argument("--modes", default="full,ring,light")
+    parser.add_argument("--ranks", type=int, default=4, help="hsdp and fsdp2_and_tensor_parallel need four")
     wish = parser.parse_args()
     modes = wish.modes.split(",")
     print("| parallelism | " + " | ".join(modes) + " |\n|---" * 1 + "|---" * len(modes) + "|")
     for kind in wish.kinds.split(","):
-        print(f"| {kind} | " + " | ".join(try_one(kind, mode) for mode in modes) + " |", flush=True)
+        print(f"| {kind} | " + " | ".join(try_one(kind, mode, wish.ranks) for mode in modes) + " |", flush=True)
 
 
 if __name__ == "__main__":
