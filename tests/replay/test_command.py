@@ -12,8 +12,8 @@ from phalanx.cli.recording import with_mode
 from phalanx.replay.beginning import begin_at
 from phalanx.replay.command import command_of, variables_of
 from phalanx.replay.inside.phalanx_record.alone import RefusedObjectError, load_plain
-from phalanx.replay.record import hash_seed
 from phalanx.replay.recordings import Recording, ReplayError, open_recording
+from phalanx.run.recorder import Recorder
 
 
 def made(folder: Path, *command: str, mode: str = "full", size: int = 2) -> Recording:
@@ -111,9 +111,12 @@ def test_the_mode_may_be_left_out(given: list[str], found: list[str]) -> None:
     assert with_mode(given, {"-n", "--record"}) == found
 
 
-def test_the_salt_of_hashes_is_chosen_once_and_not_over_the_users() -> None:
-    assert 0 < int(hash_seed({})["PYTHONHASHSEED"]) < 2**32
-    assert hash_seed({"PYTHONHASHSEED": "5"}) == {}
+def test_the_salt_of_hashes_is_chosen_by_rank_and_not_over_the_users(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, {"seed": 2**32 - 2}, frozenset({"torch"}))
+    salts = [recorder.variables(tmp_path, rank, 2, {})["PYTHONHASHSEED"] for rank in range(3)]
+    assert len(set(salts)) == 3
+    assert all(0 < int(salt) < 2**32 for salt in salts)
+    assert "PYTHONHASHSEED" not in recorder.variables(tmp_path, 0, 2, {"PYTHONHASHSEED": "5"})
 
 
 def test_where_a_replay_begins(tmp_path: Path) -> None:

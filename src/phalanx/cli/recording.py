@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from phalanx.replay.record import FRAMEWORKS, INSIDE, Mode, hash_seed, keep_sources, settings_for, size_of
+from phalanx.replay.record import FRAMEWORKS, INSIDE, Mode, keep_sources, settings_for, size_of
 from phalanx.run.recorder import Recorder
 
 
@@ -50,20 +49,22 @@ def begin_recording(
     keep_steps: int,
     every_steps: int,
     every_seconds: float,
-    environment: Mapping[str, str],
-) -> tuple[Recorder | None, dict[str, str]]:
-    """The recorder that ranks are to load, and variables for them; nothing where no recording is wanted."""
+) -> Recorder | None:
+    """The recorder that ranks are to load; None where no recording is wanted."""
     if mode is None:
-        return None, {}
+        return None
     folder = _sources_folder(command, is_module)
     settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds)
-    return Recorder(INSIDE, settings, FRAMEWORKS), hash_seed(environment)
+    return Recorder(INSIDE, settings, FRAMEWORKS)
 
 
 def end_recording(bundle: Path, recorder: Recorder) -> None:
     """Keep the sources, and say what there is now."""
     keep_sources(bundle, Path(str(recorder.settings["script"])))
     whole, tensors = size_of(bundle)
+    if not whole:
+        typer.echo("phalanx: nothing was recorded: no rank made a process group", err=True)
+        return
     mode = recorder.settings["mode"]
     how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
     whom = "--all" if mode == Mode.LIGHT else "--rank 0"

@@ -105,9 +105,7 @@ def run(
     Sets what torchrun, horovodrun or a hand-made TF_CONFIG would. The script is unchanged. Output, exits, stacks and
     environment of every rank are kept in a folder that `phalanx diagnose` reads.
     """
-    recorder, chance = begin_recording(
-        record, command, module, record_steps, checkpoint_every, checkpoint_minutes * 60, os.environ
-    )
+    recorder = begin_recording(record, command, module, record_steps, checkpoint_every, checkpoint_minutes * 60)
     try:
         spec = JobSpec(
             command=tuple(command),
@@ -115,7 +113,7 @@ def run(
             is_module=module,
             is_program=_is_after_dashes(command),
             framework=framework,
-            environment={**chance, **_variables(env or [])},
+            environment=_variables(env or []),
             devices=devices,
             roles=_roles(roles),
             virtual_devices=virtual_devices,

@@ -162,6 +162,8 @@ def _checked(one: Replayed) -> Replayed:
 
 def _without_difference(recording: Recording, one: Replayed) -> tuple[Verdict, str]:
     agreed = f"{one.compared} of {one.recorded} recorded calls compared, none differs"
+    if stopped := recording.ranks[one.rank].get("stopped"):
+        agreed += f" (recording had stopped: {stopped})"
     if one.how == "gap":
         return Verdict.INCOMPLETE, f"{one.why}; {agreed}"
     failed = _recorded_failure(recording, one.rank)

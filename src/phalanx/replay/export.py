@@ -66,6 +66,8 @@ def export(
     }
     words = [str(word) for word in command.argv[1:]]
     variables = taken_variables(recording.environment(rank), command.sources)
+    salt = str(recording.ranks[rank].get("software", {}).get("PYTHONHASHSEED", ""))
+    variables |= {"PYTHONHASHSEED": salt} if salt.isdigit() else {}
     facts = {"command": words, "settings": settings, "environment": variables}
     (folder / "repro.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     shutil.copyfile(Path(__file__).with_name("repro.py"), folder / "repro.py")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,6 @@ def settings_for(mode: Mode, folder: Path, keep_steps: int, every_steps: int, ev
         "every_steps": every_steps,
         "every_seconds": every_seconds,
     }
-
-
-def hash_seed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Python salts its hashes by chance, and sets are ordered by them: the chance is made a number that can be kept."""
-    if environment.get("PYTHONHASHSEED", "random") != "random":
-        return {}
-    return {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32))}
 
 
 def keep_sources(bundle: Path, folder: Path) -> None:

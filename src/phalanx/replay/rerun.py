@@ -117,6 +117,8 @@ def _start(
     }
     variables = variables_of(recording.environment(rank), os.environ, command.sources) | meeting
     variables |= {"RANK": str(rank), "WORLD_SIZE": str(recording.size)}
+    salt = str(recording.ranks[rank].get("software", {}).get("PYTHONHASHSEED", ""))
+    variables |= {"PYTHONHASHSEED": salt} if salt.isdigit() else {}
     variables |= inside_variables(INSIDE, json.dumps(told), variables)
     output = subprocess.DEVNULL if wish.quiet else None
     return subprocess.Popen(

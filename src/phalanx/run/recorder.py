@@ -31,9 +31,13 @@ class Recorder:
             "folder": str(layout.rank_folder(place, rank) / layout.RECORD),
             "request": str(place / layout.RECORD_REQUEST),
         }
+        found = {}
+        if inherited.get("PYTHONHASHSEED", "random") == "random" and "seed" in self.settings:
+            # Python salts its hashes by chance, and sets are ordered by them: the chance is made one that is written down.
+            found["PYTHONHASHSEED"] = str((int(self.settings["seed"]) + rank) % (2**32 - 1) + 1)
         before = inherited.get("PYTHONPATH")
         path = f"{self.folder}{os.pathsep}{before}" if before else str(self.folder)
-        return {"PYTHONPATH": path, VARIABLE: json.dumps(told)}
+        return {**found, "PYTHONPATH": path, VARIABLE: json.dumps(told)}
 
     def ask(self, attempt: Path) -> None:
         """Ask living ranks to write what they hold in memory."""

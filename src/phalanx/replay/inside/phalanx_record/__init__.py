@@ -29,7 +29,7 @@ def start(told: str) -> None:
 
 
 def _start(settings: Settings) -> None:
-    seed_at_start(settings.seed)
+    seed_at_start(settings.seed, settings.rank)
     if settings.replays:
         from .playing import prepare
     else:

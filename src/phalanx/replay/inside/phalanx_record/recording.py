@@ -17,7 +17,7 @@ from .arrival import Act
 from .calls import Call
 from .entries import Numbering, describe, results_of
 from .horovod import record_with
-from .journal import Journal
+from .journal import LOG, Journal
 from .keeping import Keeper
 from .settings import Settings
 from .software import software, sources
@@ -59,12 +59,16 @@ class Recorder:
         self._lock = threading.RLock()
         self._keeper: Keeper | None = None
         self._pid = os.getpid()
-        self.journal = Journal(settings.folder)
+        self._journal: Journal | None = None
         self.is_stopped = False
         self._has_begun = False
-        self.journal.meta(
-            schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode=settings.mode, seed=settings.seed
-        )
+
+    @property
+    def journal(self) -> Journal:
+        """The rank's record, made when the first process group is: a rank may start other Python processes before."""
+        if self._journal is None:
+            self._journal = Journal(self.settings.folder)
+        return self._journal
 
     def begin(self, framework: str = "torch") -> None:
         """Install everything; once."""
@@ -72,6 +76,16 @@ class Recorder:
             return
         self._has_begun = True
         with self.guarded():
+            if os.path.exists(os.path.join(self.settings.folder, LOG)):
+                raise FileExistsError("another process of this rank has been recorded already")
+            settings = self.settings
+            self.journal.meta(
+                schema="phalanx.record/1",
+                rank=settings.rank,
+                size=settings.size,
+                mode=settings.mode,
+                seed=settings.seed,
+            )
             self.training.follow()
             self.training.on_step.append(self._step)
             self.training.on_batch.append(self._batch)
@@ -183,6 +197,8 @@ class Recorder:
             file=sys.stderr,
             flush=True,
         )
+        if self._journal is None:
+            return
         try:
             self.journal.close()
             self.journal.meta(stopped=why)
