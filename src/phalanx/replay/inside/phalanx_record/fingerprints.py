@@ -1,8 +1,8 @@
 """Fingerprints of tensors: quick enough to be taken of every collective, and sure to see a single changed bit.
 
-The bytes are read as 64-bit words, in rows of 2,048. Each row is multiplied by odd random numbers and summed modulo 2^64,
+The bytes are read as 64-bit words, in rows of up to 2,048. Each row is multiplied by odd random numbers and summed modulo 2^64,
 then the rows by others. An odd factor has an inverse, so one changed word always changes the sum; several changes cancel
-with a probability of about 2^-64. Sixteen partial sums tell in which part of a large tensor the difference is.
+with a probability of about 2^-64. Up to eighteen partial sums tell in which part of a large tensor the difference is.
 Python's own hash() is salted and would differ between processes.
 """
 
@@ -72,27 +72,34 @@ def fingerprint(data: Any) -> tuple[int, list[int]]:
     size = len(data)
     words = size // 8
     array = data[: words * 8].view(numpy.int64)
-    rows = words // _ROW
-    factors = _factors("row", _ROW)
+    row = _row(words)
+    rows = words // row
+    factors = _factors("row", row)
     sums: Any = numpy.zeros(rows + 2, numpy.int64)
     if rows:
-        numpy.dot(array[: rows * _ROW].reshape(rows, _ROW), factors, out=sums[:rows])
-    left = words - rows * _ROW
+        numpy.dot(array[: rows * row].reshape(rows, row), factors, out=sums[:rows])
+    left = words - rows * row
     if left:
-        sums[rows] = numpy.dot(array[rows * _ROW :], factors[:left])
+        sums[rows] = numpy.dot(array[rows * row :], factors[:left])
     sums[rows + 1] = int.from_bytes(bytes(data[words * 8 :]), "little")
     sums *= _factors("rows", rows + 2)
     whole = (int(sums.sum()) ^ size * 0x9E3779B97F4A7C15) & _MASK
     if size < _SMALL:
         return whole, []
-    step = part_size(size) // (_ROW * 8)
+    step = part_size(size) // (row * 8)
     return whole, [int(part) & _MASK for part in numpy.add.reduceat(sums, range(0, rows + 2, step))]
+
+
+def _row(words: int) -> int:
+    """Words in a row: shorter ones for small tensors, so that these have parts too."""
+    return _ROW if words >= PARTS * _ROW else max(8, -(-words // PARTS))
 
 
 def part_size(size: int) -> int:
     """How many bytes one part of a tensor of so many bytes stands for."""
-    rows = size // 8 // _ROW + 2
-    return -(-rows // PARTS) * _ROW * 8
+    words = size // 8
+    row = _row(words)
+    return -(-(words // row + 2) // (PARTS + 2)) * row * 8
 
 
 def of_tensors(tensors: list[Any]) -> tuple[list[str], list[str]]:
