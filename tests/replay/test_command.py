@@ -119,23 +119,37 @@ def test_the_salt_of_hashes_is_chosen_by_rank_and_not_over_the_users(tmp_path: P
     assert "PYTHONHASHSEED" not in recorder.variables(tmp_path, 0, 2, {"PYTHONHASHSEED": "5"})
 
 
+def keep(recording: Recording, rank: int, kind: str, *steps: int) -> None:
+    for step in steps:
+        folder = recording.folder(rank) / f"{kind}-{step:08d}"
+        folder.mkdir()
+        (folder / "state.json").write_text("{}")
+
+
 def test_where_a_replay_begins(tmp_path: Path) -> None:
-    full, ring = made(tmp_path / "a", "train.py"), made(tmp_path / "b", "train.py", mode="ring")
-    for recording in (full, ring):
-        for rank, steps in {0: (4, 8, 12), 1: (4, 8)}.items():
-            for step in steps:
-                folder = recording.folder(rank) / f"checkpoint-{step:08d}"
-                folder.mkdir()
-                (folder / "state.json").write_text("{}")
-        (recording.folder(0) / ".checkpoint-00000016.part").mkdir()
+    full = made(tmp_path, "train.py")
+    keep(full, 0, "checkpoint", 4, 8, 12)
+    keep(full, 1, "checkpoint", 4, 8)
+    (full.folder(0) / ".checkpoint-00000016.part").mkdir()
     assert begin_at(full, [0], None) == 0
     assert begin_at(full, [0], 13) == 12
     assert begin_at(full, [0, 1], 13) == 8
     assert begin_at(full, [0], 3) == 0
-    assert begin_at(ring, [0], None) == 4
-    assert begin_at(ring, [0], 9) == 8
-    with pytest.raises(ReplayError, match="begins at step 4"):
-        begin_at(ring, [0], 2)
+
+
+def test_where_a_replay_of_a_ring_begins(tmp_path: Path) -> None:
+    ring = made(tmp_path, "train.py", mode="ring")
+    written = {0: [(4, 9), (12, 17)], 1: [(6, 9), (12, 18)]}
+    for rank, windows in written.items():
+        lines = [json.dumps({"begin": a, "s": b, "k": "written"}, separators=(",", ":")) for a, b in windows]
+        (ring.folder(rank) / "calls.jsonl").write_text("\n".join(lines))
+    keep(ring, 0, "snapshot", 4, 8, 12, 16)
+    keep(ring, 0, "checkpoint", 10)
+    assert begin_at(ring, [0], None) == 8  # rank 1 has nothing of step 4
+    assert begin_at(ring, [0], 11) == 8
+    assert begin_at(ring, [0], 13) == 12
+    with pytest.raises(ReplayError, match="begins at step 8"):
+        begin_at(ring, [0], 5)
 
 
 def test_what_is_no_recording_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from phalanx.replay.record import FRAMEWORKS, INSIDE, Mode, keep_sources, settings_for, size_of
+from phalanx.replay.record import INSIDE, Mode, frameworks_for, keep_sources, settings_for, size_of
 from phalanx.run.recorder import Recorder
 
 
@@ -55,7 +55,7 @@ def begin_recording(
         return None
     folder = _sources_folder(command, is_module)
     settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds)
-    return Recorder(INSIDE, settings, FRAMEWORKS)
+    return Recorder(INSIDE, settings, frameworks_for(mode))
 
 
 def end_recording(bundle: Path, recorder: Recorder) -> None:

@@ -115,6 +115,11 @@ def judge_rank(recording: Recording, rank: int, command: Command, wish: Wish, wo
 
 def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) -> Judgement:
     """Replay the whole job among real peers and conclude."""
+    framework = str(recording.ranks[min(recording.ranks)].get("framework", "torch"))
+    if framework != "torch":
+        raise ReplayError(
+            f"--all works for PyTorch's process groups, not for {framework}: replay one rank, with --rank"
+        )
     replays = [_checked(one) for one in replay_all(recording, command, wish, work)]
     changes = changes_between(recording, 0, replays[0].folder, command)
     fidelity = "bitwise" if is_same_stack(recording.ranks[0], replays[0].folder) else "tolerance"

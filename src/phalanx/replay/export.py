@@ -106,7 +106,8 @@ def _copy_record(recording: Recording, rank: int, target: Path, begin: int, end:
         journal.line(kind, **line)
     journal.close()
     if begin:
-        name = f"checkpoint-{begin:08d}"
+        kind = "snapshot" if recording.mode == "ring" else "checkpoint"
+        name = f"{kind}-{begin:08d}"
         shutil.copytree(recording.folder(rank) / name, place / name)
 
 

@@ -13,7 +13,8 @@ from phalanx.model import bundle as layout
 from phalanx.sources.secrets import redact
 
 INSIDE = Path(__file__).parent / "inside"
-FRAMEWORKS = frozenset({"torch", "horovod"})
+_TORCH = frozenset({"torch", "horovod"})
+_TENSORFLOW = frozenset({"tensorflow", "keras"})
 SOURCES = "sources"  # in the bundle: the user's own files as they were, secrets redacted
 _MOST_SOURCE = 4 * 1024 * 1024
 
@@ -24,6 +25,11 @@ class Mode(StrEnum):
     LIGHT = "light"
     RING = "ring"
     FULL = "full"
+
+
+def frameworks_for(mode: Mode) -> frozenset[str]:
+    """What can be recorded in a mode: a ring needs the state of the training, which is found for PyTorch only."""
+    return _TORCH if mode is Mode.RING else _TORCH | _TENSORFLOW
 
 
 def settings_for(mode: Mode, folder: Path, keep_steps: int, every_steps: int, every_seconds: float) -> dict[str, Any]:

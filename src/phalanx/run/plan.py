@@ -100,7 +100,9 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     framework, told_by = _framework(spec, script)
     if spec.recorder is not None and framework.NAME not in spec.recorder.frameworks:
         able = ", ".join(sorted(spec.recorder.frameworks))
-        raise PlanError(f"--record: jobs of {framework.NAME} cannot be recorded; it works for {able}")
+        raise PlanError(
+            f"--record={spec.recorder.mode}: jobs of {framework.NAME} cannot be recorded so; it works for {able}"
+        )
     environment = {**inherited, **spec.environment}
     threads, said = thread_variables(framework.NAME, size, environment)
     environment |= threads

@@ -22,6 +22,11 @@ class Recorder:
     settings: Mapping[str, Any]  # JSON values, the same for every rank
     frameworks: frozenset[str]  # that it can record
 
+    @property
+    def mode(self) -> str:
+        """Its mode, for messages."""
+        return str(self.settings.get("mode", ""))
+
     def variables(self, attempt: Path, rank: int, size: int, inherited: Mapping[str, str]) -> dict[str, str]:
         """Variables to set for one rank of an attempt."""
         place = attempt.resolve()

@@ -128,3 +128,22 @@ def _flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in _flat(item)]
     return [value]
+
+
+class Everybody:
+    """The group of all ranks, for frameworks that have no objects for groups."""
+
+    group_desc = "all ranks"
+
+    def __init__(self, name: str, rank: int, size: int) -> None:
+        self.group_name = name
+        self._rank, self._size = rank, size
+        self.ranks = list(range(size))
+
+    def rank(self) -> int:
+        """This rank's place in it."""
+        return self._rank
+
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._size

@@ -25,9 +25,9 @@ _TYPES = {
 }  # fmt: skip
 
 
-def folder_name(step: int) -> str:
-    """Where the checkpoint after so many steps lies in the rank's record."""
-    return f"checkpoint-{step:08d}"
+def folder_name(step: int, kind: str = "checkpoint") -> str:
+    """Where the checkpoint, or the ring's snapshot, after so many steps lies in the rank's record."""
+    return f"{kind}-{step:08d}"
 
 
 def save_async(

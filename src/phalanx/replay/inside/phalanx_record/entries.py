@@ -34,7 +34,7 @@ def describe(call: Call, number: int, place: int, step: int, folder: str) -> dic
     """The line of a call that is entered. Must be made before it runs: many work in place."""
     given = call.given()
     for tensor in (*given, *call.got()):
-        if tensor.layout.__str__() != "torch.strided" or tensor.is_meta:
+        if hasattr(tensor, "layout") and (str(tensor.layout) != "torch.strided" or tensor.is_meta):
             raise UnsupportedError(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
     wholes, parts = of_tensors(given)
     line: dict[str, Any] = {
@@ -44,8 +44,8 @@ def describe(call: Call, number: int, place: int, step: int, folder: str) -> dic
         "g": call.series,
         "q": place,
         "in": wholes,
-        "shapes": [[str(tensor.dtype)[6:], *tensor.shape] for tensor in given or call.got()],
-        "line": users_line(folder),
+        "shapes": [[str(tensor.dtype).removeprefix("torch."), *tensor.shape] for tensor in given or call.got()],
+        "line": call.line if hasattr(call, "line") else users_line(folder),
     }
     if any(parts):
         line["parts"] = parts
@@ -55,8 +55,15 @@ def describe(call: Call, number: int, place: int, step: int, folder: str) -> dic
 
 
 def results_of(call: Call) -> tuple[list[Bytes], list[str]]:
-    """The bytes that the rank got, and their fingerprints."""
+    """The bytes that the rank got, and their fingerprints.
+
+    Where all members get the same, each takes the fingerprint of its share: together they see all of it, for an N-th of the time.
+    """
     held = [Bytes(tensor) for tensor in call.got()]
+    size = sum(len(one.array) for one in held)
+    begin, end = share_of(call, size)
+    if (begin, end) != (0, size):
+        return held, [f"{fingerprint(cut(held, begin, end))[0]:016x}"]
     return held, [f"{fingerprint(one.array)[0]:016x}" for one in held]
 
 

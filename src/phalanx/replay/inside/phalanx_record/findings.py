@@ -8,7 +8,7 @@ from typing import Any
 
 from .calls import Call
 from .debugging import Debugging
-from .fingerprints import different_ranges
+from .fingerprints import different_ranges, size_of, width_of
 from .journal import Journal
 from .naming import names_in
 from .records import Line, Record
@@ -41,9 +41,9 @@ class Findings:
 
     def _input(self, call: Call, index: int, line: Line, recorded: Line) -> None:
         tensor = call.given()[index]
-        width = tensor.element_size()
+        width = width_of(tensor)
         parts = [side.get("parts", [""] * (index + 1))[index] for side in (line, recorded)]
-        ranges = different_ranges(tensor.numel() * width, *parts)
+        ranges = different_ranges(size_of(tensor), *parts)
         where = [(low // width, -(-high // width)) for low, high in ranges]
         names = names_in(call, tensor, where, self._training)
         self.add("input", line, recorded, f"input {index} differs", elements=where, names=names)

@@ -48,6 +48,12 @@ class Bytes:
     def __init__(self, tensor: Any) -> None:
         import numpy
 
+        self._held: Any
+        if isinstance(tensor, numpy.ndarray):
+            self._held = numpy.ascontiguousarray(tensor)
+            self.is_view = self._held is tensor
+            self.array = self._held.reshape(-1).view(numpy.uint8)
+            return
         held = tensor.detach()
         self.is_view = True
         if held.device.type != "cpu" or not held.is_contiguous():
@@ -63,6 +69,16 @@ class Bytes:
             self.array = numpy.frombuffer(memory, numpy.uint8)
         else:
             self.array = numpy.empty(0, numpy.uint8)
+
+
+def width_of(tensor: Any) -> int:
+    """Bytes of one element, of PyTorch's tensors and NumPy's arrays."""
+    return int(tensor.element_size() if hasattr(tensor, "element_size") else tensor.itemsize)
+
+
+def size_of(tensor: Any) -> int:
+    """Bytes of all elements."""
+    return int(tensor.numel() if hasattr(tensor, "numel") else tensor.size) * width_of(tensor)
 
 
 def fingerprint(data: Any) -> tuple[int, list[int]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .alone import load_plain
 from .arrival import Act
-from .calls import Kind
+from .calls import Everybody, Kind
 from .entries import UnsupportedError
 from .settings import Settings
 
@@ -21,28 +21,12 @@ _ALIKE = ("allreduce", "allgather", "broadcast")
 _MODULE = "horovod.torch.mpi_ops"
 
 
-class _Group:
-    """All ranks: what a call needs to know of its group."""
-
-    group_name, group_desc = "horovod", "all ranks"
-
-    def __init__(self, rank: int, size: int) -> None:
-        self._rank, self._size = rank, size
-        self.ranks = list(range(size))
-
-    def rank(self) -> int:
-        return self._rank
-
-    def size(self) -> int:
-        return self._size
-
-
 class HorovodCall:
     """One operation, in the form that the recorder knows."""
 
     is_async = True
 
-    def __init__(self, name: str, args: tuple[Any, ...], group: _Group) -> None:
+    def __init__(self, name: str, args: tuple[Any, ...], group: Everybody) -> None:
         kind = _kind_of(name)
         self.kind = Kind(kind, alike=kind in _ALIKE)
         self.group = group
@@ -89,7 +73,7 @@ def _listed(value: Any) -> list[Any]:
 class _Library:
     """Stands for Horovod's native module; what is not an operation is the real one's."""
 
-    def __init__(self, real: Any, group: _Group) -> None:
+    def __init__(self, real: Any, group: Everybody) -> None:
         self._real, self._group = real, group
         self._pending: dict[int, tuple[int, HorovodCall]] = {}
 
@@ -109,7 +93,7 @@ class _Library:
 
 
 class _Recording(_Library):
-    def __init__(self, real: Any, group: _Group, recorder: Any) -> None:
+    def __init__(self, real: Any, group: Everybody, recorder: Any) -> None:
         super().__init__(real, group)
         self._recorder = recorder
 
@@ -133,7 +117,7 @@ class _Recording(_Library):
 
 
 class _Answering(_Library):
-    def __init__(self, real: Any, group: _Group, player: Any) -> None:
+    def __init__(self, real: Any, group: Everybody, player: Any) -> None:
         super().__init__(real, group)
         self._player = player
         self._handles = 0
@@ -150,7 +134,7 @@ class _Answering(_Library):
 
 def record_with(recorder: Any, settings: Settings) -> dict[str, Act]:
     """What to do when Horovod is imported, to record it."""
-    group = _Group(settings.rank, settings.size)
+    group = Everybody("horovod", settings.rank, settings.size)
 
     def arrived(module: ModuleType) -> None:
         names = vars(module)
@@ -170,7 +154,7 @@ def record_with(recorder: Any, settings: Settings) -> dict[str, Act]:
 
 def answer_with(player: Any, settings: Settings) -> dict[str, Act]:
     """What to do when Horovod is imported, to answer it from a recording: no controller, no peers."""
-    group = _Group(settings.rank, settings.size)
+    group = Everybody("horovod", settings.rank, settings.size)
 
     def arrived(module: ModuleType) -> None:
         names = vars(module)

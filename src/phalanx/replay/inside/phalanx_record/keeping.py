@@ -107,7 +107,10 @@ class Keeper:
         """Write what the ring holds."""
         if self._ring is not None:
             size = self._ring.write(self._journal.folder, self._journal.tensor, self._journal.line)
-            self._journal.line("written", why=why, bytes=size, most_bytes=self._ring.most_bytes)
+            step = self._training.step
+            self._journal.line(
+                "written", why=why, s=step, begin=self._ring.begin, bytes=size, most_bytes=self._ring.most_bytes
+            )
 
     def close(self) -> None:
         """The rank ends: its share of the last steps may be needed for another's replay."""

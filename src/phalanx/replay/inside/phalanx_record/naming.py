@@ -16,6 +16,8 @@ _MOST = 8
 
 def names_in(call: Call, tensor: Any, where: Ranges, training: Training) -> list[str]:
     """What lies in these ranges of elements; what the user calls the tensor where it is the user's own."""
+    if not hasattr(tensor, "numel"):
+        return []
     found = _in_buckets(tensor, where, training) or _in_shards(tensor, where)
     if not found:
         own = name_at_call(tensor)

@@ -10,15 +10,14 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from . import chance, checkpoints, dispatch, state
+from . import chance, checkpoints, dispatch, horovod, state, tensorflow
 from .alone import refuse_objects, stand_in
 from .arrival import Act
 from .calls import KINDS, Call
 from .debugging import Debugging
 from .entries import Numbering, describe, results_of
 from .findings import Findings, words
-from .fingerprints import Bytes
-from .horovod import answer_with
+from .fingerprints import Bytes, size_of
 from .journal import Journal
 from .recording import at_first_group
 from .records import BrokenRecordError, Records
@@ -39,7 +38,8 @@ def prepare(settings: Settings) -> dict[str, Act]:
                 refuse_objects(module)
         at_first_group(module, player.begin)
 
-    return {"torch.distributed.distributed_c10d": torch_is_there, **answer_with(player, settings)}
+    others = horovod.answer_with(player, settings) | tensorflow.answer_with(player, settings)
+    return {"torch.distributed.distributed_c10d": torch_is_there, **others}
 
 
 class Player:
@@ -57,13 +57,18 @@ class Player:
         self._debugging = Debugging(settings)
         self._findings = Findings(settings, self.record, self.training, self._debugging)
         self._skipping = Skipping(settings.first)
+        self._has_begun = False
         self.journal.meta(schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode="light")
         atexit.register(self.end, "the script ended")
         self._follow_exceptions()
 
     def begin(self, framework: str = "torch") -> None:
         """Install everything; once."""
-        if self._numbering.calls or self.training.on_step:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
+        if framework == "tensorflow":
             return
         self.training.follow()
         self.training.on_step.append(self._step)
@@ -78,7 +83,6 @@ class Player:
             self._skipping.begin()
             wrap_loaders(self._skipping)
         dispatch.stand_between(self.handle)
-        self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
 
     def handle(self, call: Call, forward: dispatch.Forward) -> Any:
         """One collective."""
@@ -106,7 +110,8 @@ class Player:
             recorded = self.record.calls.get((call.series, place))
             done = self.record.done.get(int(recorded["n"])) if recorded is not None else None
             for tensor, shape in zip(call.got(), (done or {}).get("became", [])):
-                tensor.resize_(shape)  # Horovod sizes some results when they arrive
+                if list(tensor.shape) != shape:
+                    tensor.resize_(shape)  # Horovod sizes some results when they arrive
             if self._skipping.is_on:
                 self._pass_over(call, call.series, place)
                 return
@@ -154,7 +159,7 @@ class Player:
             raise AssertionError
         done = self.record.done.get(int(recorded["n"]))
         tensors = call.got()
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        size = sum(size_of(tensor) for tensor in tensors)
         try:
             self._put(tensors, self.records.result(self.settings.rank, group, place, size))
         except BrokenRecordError:
@@ -171,7 +176,9 @@ class Player:
             chance.restore(self.record.epochs[loader - 1]["states"])
 
     def _arrive(self, step: int) -> None:
-        path = os.path.join(self.record.folder, checkpoints.folder_name(step))
+        path = os.path.join(self.record.folder, checkpoints.folder_name(step, "snapshot"))
+        if not os.path.isdir(path):
+            path = os.path.join(self.record.folder, checkpoints.folder_name(step))
         tensors, facts = checkpoints.read(path)
         left = state.restore(self.training, tensors, facts)
         if left:
@@ -181,11 +188,13 @@ class Player:
         print(f"phalanx: at step {step}, from its checkpoint", file=sys.stderr, flush=True)
 
     def _fill(self, call: Call, tensors: list[Any], line: dict[str, Any], done: dict[str, Any]) -> None:
-        sizes = [tensor.numel() * tensor.element_size() for tensor in tensors]
+        size = sum(size_of(tensor) for tensor in tensors)
         try:
-            data = self.records.result(self.settings.rank, line["g"], line["q"], sum(sizes))
+            data = self.records.result(self.settings.rank, line["g"], line["q"], size)
         except BrokenRecordError as error:
-            self.finish(f"the recording does not hold the result of {words(line)}: {error}", "gap")
+            # A ring has an end; in a full recording the same is a gap.
+            how = "recording" if self.settings.mode == "ring" and self._findings.compared > 1 else "gap"
+            self.finish(f"the recording does not hold the result of {words(line)}: {error}", how)
             return
         self._put(tensors, data)
         _, fingerprints = results_of(call)
@@ -197,7 +206,7 @@ class Player:
 
         passed = 0
         for tensor in tensors:
-            size = tensor.numel() * tensor.element_size()
+            size = size_of(tensor)
             source = numpy.frombuffer(data, numpy.uint8, size, passed)
             passed += size
             target = Bytes(tensor)

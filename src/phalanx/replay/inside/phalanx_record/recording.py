@@ -12,11 +12,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import chance, dispatch
+from . import chance, dispatch, horovod, tensorflow
 from .arrival import Act
 from .calls import Call
 from .entries import Numbering, describe, results_of
-from .horovod import record_with
 from .journal import LOG, Journal
 from .keeping import Keeper
 from .settings import Settings
@@ -32,7 +31,8 @@ def prepare(settings: Settings) -> dict[str, Act]:
     current.append(recorder)
     return {
         "torch.distributed.distributed_c10d": lambda module: at_first_group(module, recorder.begin),
-        **record_with(recorder, settings),
+        **horovod.record_with(recorder, settings),
+        **tensorflow.record_with(recorder, settings),
     }
 
 
@@ -86,16 +86,20 @@ class Recorder:
                 mode=settings.mode,
                 seed=settings.seed,
             )
-            self.training.follow()
-            self.training.on_step.append(self._step)
-            self.training.on_batch.append(self._batch)
-            self.training.on_epoch.append(self._epoch)
-            dispatch.stand_between(self.handle)
+            if framework != "tensorflow":
+                self._follow_torch()
             self._keeper = Keeper(self.settings, self.journal, self.training, self.write)
             self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
             self._follow_exceptions()
+
+    def _follow_torch(self) -> None:
+        self.training.follow()
+        self.training.on_step.append(self._step)
+        self.training.on_batch.append(self._batch)
+        self.training.on_epoch.append(self._epoch)
+        dispatch.stand_between(self.handle)
 
     def guarded(self) -> _Guard:
         """A context in which a fault ends the recording."""

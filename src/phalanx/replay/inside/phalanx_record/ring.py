@@ -71,14 +71,19 @@ class Ring:
             while self._results and self._results[0].step < oldest:
                 self.bytes_held -= len(self._results.popleft().data)
 
+    @property
+    def begin(self) -> int:
+        """The step from which on everything is held."""
+        return self._snapshots[0].step if len(self._snapshots) == 2 else 0
+
     def write(self, record: str, tensor: Callable[[str, Any], list[int]], line: Callable[..., None]) -> int:
         """Write all that is held and not yet written; returns how many bytes."""
         written = 0
         for snapshot in list(self._snapshots):
-            path = os.path.join(record, folder_name(snapshot.step))
+            path = os.path.join(record, folder_name(snapshot.step, "snapshot"))
             if not os.path.isdir(path):
                 written += write_whole(snapshot.tensors, snapshot.facts, path)
-                line("checkpoint", s=snapshot.step)
+                line("snapshot", s=snapshot.step)
         for result in list(self._results):
             if result.number not in self._written:
                 self._written.add(result.number)
