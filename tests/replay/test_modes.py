@@ -74,7 +74,8 @@ def test_a_rank_that_is_killed_is_told_apart_from_one_that_left_its_share(tmp_pa
     done = record(folder, "full", 2, "killed")
     assert done.status == 137
     found = replay(folder, "bundle", "--rank", "1", "-f", "json").json()
-    assert found["verdict"] == "same", found  # it comes as far as the recording, and there it would be killed
+    assert found["verdict"] == "repeats", found
+    assert "SIGKILL" in found["summary"]
     assert found["replays"][0]["step"] == 8
 
 

@@ -150,6 +150,8 @@ def _read(rank: int, folder: Path, status: int) -> Replayed:
     try:
         found = json.loads((folder / "replayed.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
+        if status < 0 and (folder / "calls.jsonl").is_file():
+            return _read_of_the_dead(rank, folder, status)
         raise ReplayError(
             f"the replay of rank {rank} ended with status {status} before it could compare anything (see its output above)"
         ) from error
@@ -164,4 +166,28 @@ def _read(rank: int, folder: Path, status: int) -> Replayed:
         status=status,
         folder=folder,
         differences=tuple(found["differences"]),
+    )
+
+
+def _read_of_the_dead(rank: int, folder: Path, status: int) -> Replayed:
+    """The script died by a signal: its log says how far it came."""
+    name = signal.Signals(-status).name
+    lines = []
+    for text in (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break  # cut by its death
+    calls = [line for line in lines if line.get("k") == "call"]
+    return Replayed(
+        rank=rank,
+        why=f"the script was ended by {name}",
+        how="exception",
+        exception=f"ended by {name}",
+        step=max((int(line.get("s", 0)) for line in lines), default=0),
+        compared=len(calls),
+        recorded=len(calls),
+        status=status,
+        folder=folder,
+        differences=tuple(line for line in lines if line.get("k") == "difference"),
     )

@@ -21,7 +21,10 @@ _MOST = 1000
 class Findings:
     """Collected as the replay goes; written when it ends."""
 
-    def __init__(self, settings: Settings, record: Record, training: Training, debugging: Debugging) -> None:
+    def __init__(
+        self, settings: Settings, record: Record, training: Training, debugging: Debugging, journal: Journal
+    ) -> None:
+        self._journal = journal
         self._settings, self._record, self._training, self._debugging = settings, record, training, debugging
         self._marks: dict[str, int] = {}
         self.differences: list[dict[str, Any]] = []
@@ -81,16 +84,17 @@ class Findings:
             found["recorded_line"] = recorded.get("line")
         if len(self.differences) < _MOST:
             self.differences.append(found)
+            self._journal.line("difference", **found)  # at once: the script may be about to crash
         if len(self.differences) == 1:
             self._debugging.at_difference(what)
 
-    def end(self, journal: Journal, calls: int, why: str, how: str, exception: str = "") -> None:
+    def end(self, calls: int, why: str, how: str, exception: str = "") -> None:
         """Write all of it, once. `how`: script, exception, asked, recording (it ends here), gap (in it), other call."""
         if self._has_ended:
             return
         self._has_ended = True
-        journal.close()
-        journal.meta(steps=self._training.step, calls=calls)
+        self._journal.close()
+        self._journal.meta(steps=self._training.step, calls=calls)
         found = {
             "schema": "phalanx.replayed/1",
             "rank": self._settings.rank,

@@ -55,7 +55,7 @@ class Player:
         self._numbering = Numbering()
         self._lock = threading.RLock()
         self._debugging = Debugging(settings)
-        self._findings = Findings(settings, self.record, self.training, self._debugging)
+        self._findings = Findings(settings, self.record, self.training, self._debugging, self.journal)
         self._skipping = Skipping(settings.first)
         self._has_begun = False
         self.journal.meta(schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode="light")
@@ -278,4 +278,4 @@ class Player:
 
     def end(self, why: str, how: str = "script", exception: str = "") -> None:
         """Write down what was found."""
-        self._findings.end(self.journal, self._numbering.calls, why, how, exception)
+        self._findings.end(self._numbering.calls, why, how, exception)

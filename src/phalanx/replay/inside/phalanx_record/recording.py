@@ -56,6 +56,7 @@ class Recorder:
         self.training = Training()
         self._numbering = Numbering()
         self._groups: set[str] = set()
+        self._sources: dict[str, str] = {}
         self._lock = threading.RLock()
         self._keeper: Keeper | None = None
         self._pid = os.getpid()
@@ -89,10 +90,15 @@ class Recorder:
             if framework != "tensorflow":
                 self._follow_torch()
             self._keeper = Keeper(self.settings, self.journal, self.training, self.write)
-            self.journal.meta(framework=framework, software=software(), sources=sources(self.settings.script))
+            self.journal.meta(framework=framework, software=software(), sources=self._sources_so_far())
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
             self._follow_exceptions()
+
+    def _sources_so_far(self) -> dict[str, str]:
+        """The user's files seen until now: at the end Python has forgotten which file was run."""
+        self._sources |= sources(self.settings.script)
+        return self._sources
 
     def _follow_torch(self) -> None:
         self.training.follow()
@@ -161,7 +167,7 @@ class Recorder:
                 self._keeper.stepped(step)
         if step == 2:  # the loop is known by now, and DDP has laid out its buckets for good
             with self.guarded():
-                self.journal.meta(sources=sources(self.settings.script), buckets=_buckets(self.training))
+                self.journal.meta(sources=self._sources_so_far(), buckets=_buckets(self.training))
 
     def _batch(self, kind: str, loader: int, mark: str) -> None:
         if self.is_stopped:
@@ -224,7 +230,7 @@ class Recorder:
                 calls=self._numbering.calls,
                 bytes_of_tensors=self.journal.bytes_of_tensors,
                 bytes_of_log=self.journal.bytes_of_log,
-                sources=sources(self.settings.script),
+                sources=self._sources_so_far(),
             )
 
 
