@@ -37,7 +37,7 @@ class Journal:
         self.bytes_of_log = 0
         self._meta: dict[str, Any] = {}
 
-    def line(self, kind: str, **facts: Any) -> None:
+    def line(self, kind: str, /, **facts: Any) -> None:
         """Append what happened."""
         facts["k"] = kind
         data = (json.dumps(facts, separators=(",", ":")) + "\n").encode()
