@@ -57,7 +57,7 @@ def test_a_flipped_bit_is_transient_and_its_parameter_is_named(tmp_path: Path) -
     first = found["first_difference"]
     assert (first["step"], first["op"], first["line"]) == (4, "allreduce_", "train.py:57")
     assert "3.weight" in first["names"]
-    assert len(first["names"]) <= 3  # of six
+    assert "0.weight" not in first["names"]
     assert "one call of step 4" in found["summary"]
     innocent = replay(folder, "bundle", "--rank", "0", "-f", "json").json()
     assert innocent["verdict"] == "same", innocent  # what it received was recorded, flip and all
