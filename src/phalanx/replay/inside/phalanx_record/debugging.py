@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from .places import users_frame
@@ -62,4 +62,12 @@ class Debugging:
             return
         sys.stdout.flush()
         print(f"phalanx: {why}", file=sys.stderr, flush=True)
-        pdb.Pdb(nosigint=True).set_trace(frame)
+        debugger = pdb.Pdb(nosigint=True)
+        debugger.reset()
+        outer: FrameType | None = frame
+        while outer is not None:
+            outer.f_trace = debugger.trace_dispatch
+            debugger.botframe = outer
+            outer = outer.f_back
+        debugger.set_next(frame)  # the next line of the user's own: set_trace would stop in whatever is called next
+        sys.settrace(debugger.trace_dispatch)
