@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from phalanx.calls.decorator import Function, function
     from phalanx.calls.errors import CallCancelled, CannotStart, JobFailed, JobTimedOut, NotFinished, PhalanxError
 
+from phalanx.recorded import checkpoint
+
+__all__ = ["__version__", "checkpoint"]
+
 __version__ = "0.1.0"
 __all__ = [
     "Call",

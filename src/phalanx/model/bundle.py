@@ -17,6 +17,7 @@ phalanx-runs/20260301-141502-train/
       native-1.txt        its native stacks, taken a little later
       collectives-1.json  its flight recorder at that snapshot
       heartbeat           the record that the rank itself keeps while it runs
+      record/             its recording, where one was asked for (docs/replay.md)
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ PROCESS = "process.json"
 ENVIRONMENT = "environment.json"
 EXIT = "exit.json"
 HEARTBEAT = "heartbeat"
+RECORD = "record"
+RECORD_REQUEST = "write-recording"  # in the attempt's folder: its appearance asks ranks to write what they hold
 
 _ATTEMPT = re.compile(r"attempt(\d+)")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from phalanx.frameworks.launching import Launchable, Meeting, Seat, has_own_devices, load_launchable, seats_of
 from phalanx.run.cores import thread_variables
+from phalanx.run.recorder import Recorder
 from phalanx.run.script import module_file, recognise_script
 
 
@@ -50,6 +51,7 @@ class JobSpec:
     stall_after: float = 8.0
     stall_at_most: float = 600.0
     python: str = sys.executable
+    recorder: Recorder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     argv, name, script = _command(spec, folder)
     size = _size(spec)
     framework, told_by = _framework(spec, script)
+    if spec.recorder is not None and framework.NAME not in spec.recorder.frameworks:
+        able = ", ".join(sorted(spec.recorder.frameworks))
+        raise PlanError(
+            f"--record={spec.recorder.mode}: jobs of {framework.NAME} cannot be recorded so; it works for {able}"
+        )
     environment = {**inherited, **spec.environment}
     threads, said = thread_variables(framework.NAME, size, environment)
     environment |= threads

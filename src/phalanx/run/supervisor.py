@@ -133,6 +133,8 @@ class Attempt:
     def _watched(self, rank: int, variables: Mapping[str, str]) -> dict[str, str]:
         """The variables with those of the inside watch, which takes them away before the script sees them."""
         found = dict(variables)
+        if (recorder := self.plan.spec.recorder) is not None:
+            found |= recorder.variables(self.folder, rank, self.plan.size, found)
         for name, value in self.observer.environment(rank).items():
             before = found.get(name)
             found[name] = f"{value}{os.pathsep}{before}" if name == "PYTHONPATH" and before else value
@@ -275,6 +277,8 @@ class Attempt:
 
     def _snapshot(self, why: str, ending: Ending) -> int:
         with contextlib.suppress(Exception):  # stacks are worth much, but not the job
+            if (recorder := self.plan.spec.recorder) is not None:
+                recorder.ask(self.folder)
             number = self.observer.snapshot(why)
             self.writer.write_observation(
                 self.folder, Observation("snapshot", tuple(self._living()), f"stacks at {why}", {"number": number})

@@ -1,0 +1,80 @@
+"""`--record` of `phalanx run`: its optional value, and what is done before and after a recorded job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from phalanx.replay.record import INSIDE, Mode, frameworks_for, keep_sources, settings_for, size_of
+from phalanx.run.recorder import Recorder
+
+
+class RunCommand(TyperCommand):
+    """Lets `--record` stand without a value, which the parser has no notion of."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        return super().parse_args(ctx, with_mode(args, self._options_with_value()))
+
+    def _options_with_value(self) -> set[str]:
+        return {
+            name
+            for option in self.params
+            if isinstance(option, TyperOption) and not option.is_flag
+            for name in (*option.opts, *option.secondary_opts)
+        }
+
+
+def with_mode(arguments: list[str], with_value: set[str]) -> list[str]:
+    """The arguments with `--record` written out as `--record=light`, up to the script; what follows it is the script's."""
+    found: list[str] = []
+    place = 0
+    while place < len(arguments):
+        word = arguments[place]
+        if not word.startswith("-") or word == "--":
+            break
+        found.append(f"{word}={Mode.LIGHT.value}" if word == "--record" else word)
+        place += 1
+        if word in with_value and word != "--record" and place < len(arguments):
+            found.append(arguments[place])
+            place += 1
+    return found + arguments[place:]
+
+
+def begin_recording(
+    mode: Mode | None,
+    command: list[str],
+    is_module: bool,
+    keep_steps: int,
+    every_steps: int,
+    every_seconds: float,
+) -> Recorder | None:
+    """The recorder that ranks are to load; None where no recording is wanted."""
+    if mode is None:
+        return None
+    folder = _sources_folder(command, is_module)
+    settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds)
+    return Recorder(INSIDE, settings, frameworks_for(mode))
+
+
+def end_recording(bundle: Path, recorder: Recorder) -> None:
+    """Keep the sources, and say what there is now."""
+    keep_sources(bundle, Path(str(recorder.settings["script"])))
+    whole, tensors = size_of(bundle)
+    if not whole:
+        typer.echo("phalanx: nothing was recorded: no rank made a process group", err=True)
+        return
+    mode = recorder.settings["mode"]
+    how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
+    whom = "--all" if mode == Mode.LIGHT else "--rank 0"
+    typer.echo(
+        f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; again: phalanx replay {bundle} {whom}", err=True
+    )
+
+
+def _sources_folder(command: list[str], is_module: bool) -> Path:
+    """The folder of the user's own files: the script's, or where a module is looked for."""
+    if is_module or not command or not command[0].endswith(".py"):
+        return Path.cwd()
+    return Path(command[0]).resolve().parent

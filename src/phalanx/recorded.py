@@ -1,0 +1,20 @@
+"""`phalanx.checkpoint(model=…, optimizer=…)`: says what a recorded script's state is, where it is not found by itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def checkpoint(*, model: Any = None, optimizer: Any = None) -> bool:
+    """Name the model and the optimizer (or lists of them) whose state a recording's checkpoints are to hold.
+
+    To be called once, after they are made. Outside of `phalanx run --record` it does nothing and returns False.
+    """
+    module = sys.modules.get("phalanx_record")
+    if module is None:
+        return False
+    from importlib import import_module
+
+    import_module("phalanx_record.state").told(model, optimizer)
+    return True

@@ -1,0 +1,1 @@
+"""Record and replay: what a job's collectives gave and got, any rank again alone, and where two runs part."""

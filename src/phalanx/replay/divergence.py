@@ -1,0 +1,235 @@
+"""The verdict on a replay: did it repeat, and if it parted from the recording, why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from phalanx.replay.changes import Change, changes_between, is_same_stack
+from phalanx.replay.command import Command
+from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.rerun import Replayed, Wish, replay_all, replay_rank
+
+_DATA = ("batch", "order", "model-input")
+
+
+class Verdict(StrEnum):
+    """What a replay shows."""
+
+    SAME = "same"  # bit for bit, and nothing failed
+    REPEATS = "repeats"  # bit for bit, and it fails again: the fault is in the software
+    TRANSIENT = "transient"  # the recorded rank computed something that its code does not compute
+    CHANCE = "non-deterministic"
+    DATA = "different-data"
+    SOFTWARE = "different-software"
+    ENDS_OTHERWISE = "ends-otherwise"  # nothing differs, but the rank ended in another way
+    INCOMPLETE = "incomplete"  # the recording lacks something that the replay needs
+    DIFFERS = "differs"  # not looked into further
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is said at the end."""
+
+    verdict: Verdict
+    sentence: str
+    ranks: tuple[int, ...]
+    replays: tuple[Replayed, ...]
+    first: dict[str, Any] | None
+    changes: tuple[Change, ...]
+    fidelity: str  # bitwise or tolerance
+    mode: str
+
+    @property
+    def status(self) -> int:
+        """0 where the recording was repeated bit for bit."""
+        return 0 if self.verdict in (Verdict.SAME, Verdict.REPEATS) else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines. Fields are only ever added."""
+        return {
+            "schema": "phalanx.replay/1",
+            "verdict": self.verdict.value,
+            "summary": self.sentence,
+            "ranks": list(self.ranks),
+            "fidelity": self.fidelity,
+            "mode": self.mode,
+            "first_difference": self.first,
+            "changes": [asdict(change) for change in self.changes],
+            "replays": [
+                {
+                    "rank": one.rank,
+                    "ended": one.why,
+                    "step": one.step,
+                    "compared": one.compared,
+                    "recorded": one.recorded,
+                    "differences": len(one.differences),
+                    "exception": one.exception,
+                }
+                for one in self.replays
+            ],
+        }
+
+
+def judge_rank(recording: Recording, rank: int, command: Command, wish: Wish, work: Path, once: bool) -> Judgement:
+    """Replay a rank, a second time where it differs, and conclude."""
+    if recording.mode == "light":
+        raise ReplayError(
+            "this recording is light: it has fingerprints and checkpoints but no results of collectives, so a rank cannot run "
+            "alone. Replay the whole job with --all, or record with --record=ring or --record=full"
+        )
+    one = _checked(replay_rank(recording, rank, command, wish, work / "one"))
+    changes = changes_between(recording, rank, one.folder, command)
+    fidelity = "bitwise" if is_same_stack(recording.ranks[rank], one.folder) else "tolerance"
+
+    def conclude(verdict: Verdict, sentence: str, *replays: Replayed) -> Judgement:
+        return Judgement(
+            verdict, sentence, (rank,), replays, first_difference(one), tuple(changes), fidelity, recording.mode
+        )
+
+    if not one.differences:
+        return conclude(*_without_difference(recording, one), one)
+    if once:
+        return conclude(Verdict.DIFFERS, f"rank {rank} differs from its recording", one)
+    again = _checked(
+        replay_rank(
+            recording,
+            rank,
+            command,
+            Wish(wish.first, wish.last, trusts_objects=wish.trusts_objects, quiet=True),
+            work / "two",
+        )
+    )
+    if (parted := _part(one.folder, again.folder)) is not None:
+        return conclude(
+            Verdict.CHANCE,
+            f"the code is not deterministic: two replays of rank {rank} differ from each other, first {parted}",
+            one,
+            again,
+        )
+    return conclude(*_with_difference(one, changes), one, again)
+
+
+def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) -> Judgement:
+    """Replay the whole job among real peers and conclude."""
+    framework = str(recording.ranks[min(recording.ranks)].get("framework", "torch"))
+    if framework != "torch":
+        raise ReplayError(
+            f"--all works for PyTorch's process groups, not for {framework}: replay one rank, with --rank"
+        )
+    replays = [_checked(one) for one in replay_all(recording, command, wish, work)]
+    changes = changes_between(recording, 0, replays[0].folder, command)
+    fidelity = "bitwise" if is_same_stack(recording.ranks[0], replays[0].folder) else "tolerance"
+    parted = [one for one in replays if one.differences]
+    raised = [one for one in replays if one.exception]
+    if not parted and raised:
+        verdict, sentence = _without_difference(recording, raised[0])
+        first = None
+    elif not parted:
+        compared = sum(one.compared for one in replays)
+        verdict, sentence = Verdict.SAME, f"all {len(replays)} ranks repeat their recordings: {compared} calls compared"
+        first = None
+    else:
+        earliest = min(parted, key=lambda one: (first_difference(one) or {}).get("step", 0))
+        first = first_difference(earliest)
+        verdict = Verdict.SOFTWARE if changes else Verdict.DIFFERS
+        ranks = ", ".join(str(one.rank) for one in parted)
+        sentence = (
+            f"rank{'s' if len(parted) > 1 else ''} {ranks} differ from their recordings, rank {earliest.rank} first"
+        )
+    return Judgement(
+        verdict,
+        sentence,
+        tuple(one.rank for one in parted or replays),
+        tuple(replays),
+        first,
+        tuple(changes),
+        fidelity,
+        recording.mode,
+    )
+
+
+def first_difference(one: Replayed) -> dict[str, Any] | None:
+    """The earliest; of those of one step the data's before the collectives'."""
+    if not one.differences:
+        return None
+    return min(one.differences, key=lambda found: (found["step"], found["kind"] not in _DATA, found.get("n", -1)))
+
+
+def _checked(one: Replayed) -> Replayed:
+    if "RefusedObjectError: " in one.exception:
+        raise ReplayError(one.exception.rpartition("RefusedObjectError: ")[2].strip())
+    return one
+
+
+def _without_difference(recording: Recording, one: Replayed) -> tuple[Verdict, str]:
+    agreed = f"{one.compared} of {one.recorded} recorded calls compared, none differs"
+    if stopped := recording.ranks[one.rank].get("stopped"):
+        agreed += f" (recording had stopped: {stopped})"
+    if one.how == "gap":
+        return Verdict.INCOMPLETE, f"{one.why}; {agreed}"
+    failed = _recorded_failure(recording, one.rank)
+    if one.exception:
+        last = one.exception.strip().splitlines()[-1]
+        if failed or failed is None:
+            return (
+                Verdict.REPEATS,
+                f"rank {one.rank} fails again in the same way, alone ({last}): the fault is in the software or its data; {agreed}",
+            )
+        return (
+            Verdict.ENDS_OTHERWISE,
+            f"rank {one.rank} fails in the replay ({last}), and did not in the recording; {agreed}",
+        )
+    return Verdict.SAME, f"rank {one.rank} repeats its recording; {agreed}; {one.why}"
+
+
+def _recorded_failure(recording: Recording, rank: int) -> bool | None:
+    try:
+        found = json.loads((recording.attempt / f"rank{rank}" / "exit.json").read_text(encoding="utf-8"))
+        return bool(found["code"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _with_difference(one: Replayed, changes: list[Change]) -> tuple[Verdict, str]:
+    """Two replays agree with each other, and not with the recording."""
+    first = first_difference(one) or {}
+    if changes:
+        listed = "; ".join(change.text for change in changes[:3])
+        return Verdict.SOFTWARE, f"not the same software or environment as recorded: {listed}"
+    inputs = [found for found in one.differences if found["kind"] in ("call", "input", "result")]
+    marked = [found for found in one.differences if found["kind"] in _DATA]
+    if marked and (not inputs or min(found["step"] for found in marked) <= min(found["step"] for found in inputs)):
+        return Verdict.DATA, f"the data is not what it was: at step {first['step']} {first['what']}"
+    if one.how == "other call":
+        return Verdict.DIFFERS, f"{one.why}; software and data are the same, as far as can be seen"
+    steps = sorted({found["step"] for found in inputs})
+    calls = sorted({found["n"] for found in inputs if "n" in found})
+    if len(steps) > 1:
+        place = f"from step {steps[0]} on, in {len(calls)} calls: what it changed stayed in the rank's memory"
+    elif len(calls) > 1:
+        place = f"in {len(calls)} calls of step {steps[0]} and nowhere else"
+    else:
+        place = f"in one call of step {steps[0] if steps else first.get('step')} and nowhere else"
+    return Verdict.TRANSIENT, (
+        f"rank {one.rank} computed something in the recorded run that its code does not compute, {place}; software and data are the "
+        "same and two replays agree: memory or hardware of its host, or a race"
+    )
+
+
+def _part(one: Path, other: Path) -> str | None:
+    """Where two replays differ from each other, in words; None if they do not."""
+    for left, right in zip(_calls(one), _calls(other), strict=False):
+        for name in ("op", "g", "q", "in", "mark"):
+            if left.get(name) != right.get(name):
+                what = f"{left['op'].strip('_')} at {left.get('line')}" if "op" in left else left.get("k", "")
+                return f"at step {left.get('s')}: {what}"
+    return None
+
+
+def _calls(folder: Path) -> list[dict[str, Any]]:
+    lines = (json.loads(line) for line in (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line.get("k") in ("call", *_DATA)]

@@ -1,0 +1,163 @@
+"""Stands between PyTorch and its collectives, all of them: those that DDP and FSDP start in C++ too.
+
+Every collective goes through PyTorch's dispatcher as an operation of `c10d`. A kernel of ours under the key BackendSelect,
+which is asked before any device's own, sees each call and passes it on. Nothing is added to operations on tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .calls import KINDS, Call, Operation
+
+Forward = Callable[[], Any]
+Handler = Callable[[Call, Forward], Any]
+
+_library: list[Any] = []  # dropped, it would take its kernels with it
+
+
+def stand_between(handle: Handler) -> None:
+    """Have every collective handled: `handle(call, forward)` returns what the caller gets; `forward()` does it really."""
+    import torch
+    from torch._C import DispatchKey, _dispatch_keyset_full_after
+
+    library = torch.library.Library("c10d", "IMPL")
+    _library.append(library)
+    below = _dispatch_keyset_full_after(DispatchKey.BackendSelect)
+
+    def kernel_of(operation: Operation) -> Callable[..., Any]:
+        overload = operation.overload
+
+        def kernel(keys: Any, *args: Any) -> Any:
+            # Not get_kernel().call_boxed, which holds the interpreter's lock while Gloo's threads need it.
+            return handle(Call(operation, args), lambda: overload.redispatch(keys & below, *args))
+
+        return kernel
+
+    for name in KINDS:
+        operation = Operation.find(name)
+        if operation is not None:
+            kernel = kernel_of(operation)
+            keep_from_compiler(kernel)
+            library.impl(name, kernel, "BackendSelect", with_keyset=True)
+
+
+def keep_from_compiler(function: Callable[..., Any]) -> None:
+    """torch.compile would compile our functions too where they are called from compiled code: it must not, nor what they call."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    try:
+        from torch._C._dynamo import eval_frame
+
+        skip = eval_frame._FrameAction.SKIP
+        eval_frame.set_code_exec_strategy(function.__code__, eval_frame._FrameExecStrategy(skip, skip))
+    except (ImportError, AttributeError, TypeError):
+        pass  # releases before 2.7 have another way; compiled modules are then slower to record
+
+
+def work_of(returned: Any) -> Any:
+    """The Work in what a collective returns; None for those that have none."""
+    from torch._C._distributed_c10d import Work
+
+    if returned is None:
+        return None
+    return Work.unbox(returned[-1] if isinstance(returned, (tuple, list)) else returned)
+
+
+def with_work(returned: Any, work: Any) -> Any:
+    """The same, with another Work in it."""
+    boxed = work.boxed()
+    return (*returned[:-1], boxed) if isinstance(returned, (tuple, list)) else boxed
+
+
+_waiting: set[Any] = (
+    set()
+)  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
+
+
+def then(work: Any, act: Callable[[Any], None]) -> Any:
+    """A Work that is complete once `act(work)` has been done after the real one."""
+    from torch._C._distributed_c10d import Work, _create_work_from_future
+
+    try:
+        future = work.get_future()
+    except RuntimeError:  # Gloo's point-to-point calls and its reduce-scatter have none
+        future = None
+
+    if future is not None:
+
+        def finish(done: Any) -> Any:
+            value = done.value()  # raises what the collective failed with
+            act(work)
+            return value
+
+        return _create_work_from_future(future.then(finish))
+
+    class Followed(Work):  # type: ignore[misc]
+        """Passes everything on to the real Work, and acts after the first wait."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._is_done = False
+
+        def wait(self, *timeout: Any) -> bool:
+            limit = [one for one in timeout if one]  # zero says: none
+            result = work.wait(*limit)
+            _waiting.discard(self)
+            if not self._is_done:
+                self._is_done = True
+                act(work)
+            return bool(result)
+
+        def is_completed(self) -> bool:
+            return bool(work.is_completed())
+
+        def is_success(self) -> bool:
+            return bool(work.is_success())
+
+        def exception(self) -> Any:
+            return work.exception()
+
+        def _source_rank(self) -> int:
+            return int(work._source_rank())
+
+        def source_rank(self) -> int:
+            return int(work._source_rank())
+
+        def __hash__(self) -> int:
+            return id(self)
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+    followed = Followed()
+    _waiting.add(followed)
+    return followed
+
+
+def done_work(value: Any, source: int | None) -> Any:
+    """A Work that is complete already, for a collective answered from a recording."""
+    import torch
+    from torch._C._distributed_c10d import Work, _create_work_from_future
+
+    if source is None:
+        future: Any = torch.futures.Future()
+        future.set_result(value)
+        return _create_work_from_future(future)
+
+    class Received(Work):  # type: ignore[misc]
+        """A receive from anybody: it knows whom it came from."""
+
+        def wait(self, *timeout: Any) -> bool:
+            _waiting.discard(self)
+            return True
+
+        def is_completed(self) -> bool:
+            return True
+
+        def _source_rank(self) -> int:
+            return int(source or 0)
+
+    received = Received()
+    _waiting.add(received)
+    return received

@@ -1,0 +1,119 @@
+"""Writes a rank's record so that a kill at any moment leaves it readable: lines that are only appended, and tensor files.
+
+`calls.jsonl` has one JSON object a line, in the order of what happened. Tensor files are safetensors: room for the header
+is left at the start and filled when the file is closed; until then the lines of the log say where each tensor lies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any
+
+LOG = "calls.jsonl"
+META = "meta.json"
+_HEADER_ROOM = 256 * 1024
+_ENTRY_ROOM = 160  # bytes of header that one tensor takes at most
+_FILE_SIZE = 512 * 1024 * 1024
+_FREE_AT_LEAST = 512 * 1024 * 1024  # bytes of the disk that a recording leaves to the job
+
+
+class DiskFullError(OSError):
+    """The disk has no room left for a recording."""
+
+
+class Journal:
+    """One rank's record folder, being written."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._tensors: TensorFile | None = None
+        self._files = 0
+        self.bytes_of_tensors = 0
+        self.bytes_of_log = 0
+        self._meta: dict[str, Any] = {}
+
+    def line(self, kind: str, /, **facts: Any) -> None:
+        """Append what happened."""
+        facts["k"] = kind
+        data = (json.dumps(facts, separators=(",", ":")) + "\n").encode()
+        _write(self._log, data)
+        self.bytes_of_log += len(data)
+
+    def meta(self, **facts: Any) -> None:
+        """Facts about the recording; the file is replaced whole."""
+        with self._lock:
+            self._meta.update(facts)
+            path = os.path.join(self.folder, META)
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(self._meta, file, indent=1)
+            os.replace(path + ".new", path)
+
+    def tensor(self, name: str, data: Any) -> list[int]:
+        """Keep bytes; returns [file, offset, size], to be put into the log."""
+        with self._lock:
+            if self._tensors is None or self._tensors.is_full:
+                self._next_file()
+            assert self._tensors is not None
+            offset = self._tensors.append(name, data)
+            self.bytes_of_tensors += len(data)
+            return [self._files - 1, offset, len(data)]
+
+    def _next_file(self) -> None:
+        if self._tensors is not None:
+            self._tensors.close()
+        room = os.statvfs(self.folder)
+        if room.f_bavail * room.f_frsize < _FREE_AT_LEAST + _FILE_SIZE // 8:
+            raise DiskFullError(f"less than {_FREE_AT_LEAST // 2**20} MiB are left on the disk")
+        self._tensors = TensorFile(os.path.join(self.folder, tensor_file(self._files)))
+        self._files += 1
+
+    def close(self) -> None:
+        """Complete the tensor file's header."""
+        with self._lock:
+            if self._tensors is not None:
+                self._tensors.close()
+                self._tensors = None
+
+
+def tensor_file(number: int) -> str:
+    """Name of a file of results."""
+    return f"results-{number:04d}.safetensors"
+
+
+class TensorFile:
+    """A safetensors file that grows. Its tensors are plain bytes; the log knows their types and shapes."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._entries: dict[str, Any] = {}
+        self._size = 0
+        _write(self._file, (_HEADER_ROOM).to_bytes(8, "little") + b"{}".ljust(_HEADER_ROOM))
+
+    @property
+    def is_full(self) -> bool:
+        return self._size >= _FILE_SIZE or (len(self._entries) + 1) * _ENTRY_ROOM >= _HEADER_ROOM
+
+    def append(self, name: str, data: Any) -> int:
+        """Returns where in the file it lies."""
+        begin = self._size
+        _write(self._file, data)
+        self._size += len(data)
+        self._entries[name] = {"dtype": "U8", "shape": [len(data)], "data_offsets": [begin, self._size]}
+        return 8 + _HEADER_ROOM + begin
+
+    def close(self) -> None:
+        header = json.dumps(self._entries, separators=(",", ":")).encode()
+        if len(header) <= _HEADER_ROOM:
+            os.pwrite(self._file, header.ljust(_HEADER_ROOM), 8)
+        os.close(self._file)
+
+
+def _write(descriptor: int, data: Any) -> None:
+    left = memoryview(data).cast("B")
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -1,0 +1,130 @@
+"""What is kept of a rank beside its log, by mode: results to disk, results in a ring, checkpoints when they are due."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .calls import Call
+from .checkpoints import Schedule, save_async
+from .entries import cut, share_of
+from .fingerprints import Bytes
+from .journal import Journal
+from .ring import ALWAYS_KEPT, KEPT_AT_START, Listener, Ring
+from .settings import Settings
+from .state import capture
+from .training import Training
+
+_AGREED_AHEAD = 8  # steps between deciding on a checkpoint by time and making it: no rank is so far ahead of another
+
+
+class Keeper:
+    """Called under the recorder's lock."""
+
+    def __init__(self, settings: Settings, journal: Journal, training: Training, write: Callable[[str], None]) -> None:
+        self._settings, self._journal, self._training = settings, journal, training
+        self._ring = Ring(settings.keep_steps) if settings.mode == "ring" else None
+        self._schedule = Schedule(settings.every_steps)
+        self._failed = False
+        self._saw_nan = False
+        self._write = write
+        self._listener = Listener(settings.request, write) if self._ring is not None and settings.request else None
+        self._agreed = os.path.join(os.path.dirname(settings.request), "checkpoint-at") if settings.request else ""
+        self._next_by_time = time.monotonic() + settings.every_seconds
+
+    def result(self, number: int, step: int, call: Call, held: list[Bytes]) -> dict[str, Any]:
+        """Keep a result, or this rank's share; what is said of it in the log."""
+        size = sum(len(one.array) for one in held)
+        if not size or self._settings.mode == "light":
+            return {}
+        begin, end = share_of(call, size)
+        data = cut(held, begin, end)
+        if self._ring is None or size <= (ALWAYS_KEPT if step else KEPT_AT_START):
+            return {"at": self._journal.tensor(str(number), data), "share": [begin, end], "of": size}
+        self._ring.add(number, step, data, [begin, end], size)
+        if not self._saw_nan and call.kind.name in ("allreduce_", "_reduce_scatter_base_") and _has_nan(call):
+            self._saw_nan = True
+            self._write(f"a value that is not finite in {call.kind.name.strip('_')} of step {step}")
+        return {}
+
+    def stepped(self, step: int) -> None:
+        """A step is over: the moment for snapshots and checkpoints."""
+        if self._ring is not None and self._ring.wants_snapshot(step):
+            state = capture(self._training)
+            if state is not None:
+                self._ring.snapshot(state)
+        if self._failed or not self._schedule.take(step, self._step_by_time(step)):
+            return
+        state = capture(self._training)
+        if state is None:
+            self._schedule.release()
+            return
+        began = time.perf_counter()
+        try:
+            save_async(state, self._journal.folder, self._saved(step), self._not_saved)
+        except Exception as error:  # a checkpoint that fails costs the checkpoints, not the log
+            self._not_saved(error)
+        self._journal.line("blocked", s=step, seconds=round(time.perf_counter() - began, 6))
+
+    def _step_by_time(self, step: int) -> int | None:
+        """The step that rank 0 chose by its clock; all ranks go by it, because a checkpoint is one moment of the job."""
+        if not self._settings.every_seconds or not self._agreed:
+            return None
+        now = time.monotonic()
+        if self._settings.rank == 0 and now >= self._next_by_time:
+            self._next_by_time = now + self._settings.every_seconds
+            with open(self._agreed + ".new", "w", encoding="utf-8") as file:
+                file.write(str(step + _AGREED_AHEAD))
+            os.replace(self._agreed + ".new", self._agreed)
+        try:
+            with open(self._agreed, encoding="utf-8") as file:
+                return int(file.read() or 0)
+        except (OSError, ValueError):
+            return None
+
+    def _saved(self, step: int) -> Callable[[str, int], None]:
+        def done(path: str, size: int) -> None:
+            self._schedule.release()
+            self._journal.line("checkpoint", s=step, bytes=size)
+
+        return done
+
+    def _not_saved(self, error: BaseException) -> None:
+        self._schedule.release()
+        if not self._failed:
+            self._failed = True
+            print(
+                f"phalanx: rank {self._settings.rank}: no further checkpoints ({type(error).__name__}: {error}); the job and its "
+                "recording go on",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def write_ring(self, why: str) -> None:
+        """Write what the ring holds."""
+        if self._ring is not None:
+            size = self._ring.write(self._journal.folder, self._journal.tensor, self._journal.line)
+            step = self._training.step
+            self._journal.line(
+                "written", why=why, s=step, begin=self._ring.begin, bytes=size, most_bytes=self._ring.most_bytes
+            )
+
+    def close(self) -> None:
+        """The rank ends: its share of the last steps may be needed for another's replay."""
+        if self._listener is not None:
+            self._listener.close()
+        self.write_ring("the rank ended")
+
+
+def _has_nan(call: Call) -> bool:
+    import torch
+
+    with torch.no_grad():
+        for tensor in call.got():
+            # The sum tells in one pass; an overflow of the sum alone is looked at again.
+            if tensor.is_floating_point() and not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
+                return True
+    return False

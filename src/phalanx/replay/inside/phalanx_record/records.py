@@ -1,0 +1,134 @@
+"""Reads what ranks recorded. Nothing in it is trusted: it is numbers, compared and copied, never run and never unpickled."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from typing import Any
+
+from .entries import share
+from .journal import LOG, META, tensor_file
+
+Line = dict[str, Any]
+
+
+class BrokenRecordError(Exception):
+    """The recording cannot be used; the message says why."""
+
+
+class Record:
+    """The log of one rank."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.meta = _read_meta(folder)
+        self.calls: dict[tuple[str, int], Line] = {}  # by group and number in it
+        self.done: dict[int, Line] = {}
+        self.data: dict[int, Line] = {}  # where a result's bytes lie: in its `done` line, or later in one of its own
+        self.groups: dict[str, list[int]] = {}
+        self.steps: dict[int, Line] = {}
+        self.marks: dict[str, list[Line]] = {"batch": [], "order": [], "model-input": []}
+        self.epochs: list[Line] = []
+        self.checkpoints: dict[int, Line] = {}
+        for line in _read_lines(os.path.join(folder, LOG)):
+            self._sort_in(line)
+        self._files: dict[int, mmap.mmap] = {}
+
+    def _sort_in(self, line: Line) -> None:
+        kind = line.get("k")
+        if kind == "call":
+            self.calls[str(line["g"]), int(line["q"])] = line
+        elif kind in ("done", "data"):
+            number = int(line["n"])
+            if kind == "done":
+                self.done[number] = line
+            if "at" in line:
+                self.data[number] = line
+        elif kind == "group":
+            self.groups[str(line["g"])] = [int(rank) for rank in line["ranks"]]
+        elif kind == "step":
+            self.steps[int(line["s"])] = line
+        elif kind in self.marks:
+            self.marks[str(kind)].append(line)
+        elif kind == "epoch":
+            self.epochs.append(line)
+        elif kind == "checkpoint":
+            self.checkpoints[int(line["s"])] = line
+
+    def piece(self, number: int) -> tuple[int, int, memoryview] | None:
+        """The kept range of a result and its bytes; None if it was not kept."""
+        line = self.data.get(number)
+        if line is None:
+            return None
+        file, offset, size = (int(value) for value in line["at"])
+        begin, end = (int(value) for value in line["share"])
+        if file not in self._files:
+            path = os.path.join(self.folder, tensor_file(file))
+            with open(path, "rb") as opened:
+                self._files[file] = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        whole = memoryview(self._files[file])
+        if offset < 0 or size < 0 or offset + size > len(whole) or end - begin != size:
+            raise BrokenRecordError(f"{self.folder}: the result of call {number} lies outside of its file")
+        return begin, end, whole[offset : offset + size]
+
+
+class Records:
+    """The records of all ranks of an attempt, opened when they are needed."""
+
+    def __init__(self, attempt: str) -> None:
+        self._attempt = attempt
+        self._opened: dict[int, Record] = {}
+
+    def of(self, rank: int) -> Record:
+        """One rank's. Raises BrokenRecordError where there is none."""
+        if rank not in self._opened:
+            self._opened[rank] = Record(os.path.join(self._attempt, f"rank{rank}", "record"))
+        return self._opened[rank]
+
+    def result(self, rank: int, group: str, place: int, size: int) -> bytearray:
+        """All bytes that a rank got in a call, put together from the shares of its members."""
+        own = self.of(rank)
+        number = int(own.calls[group, place]["n"])
+        kept = own.piece(number)
+        found = bytearray(size)
+        if kept is not None and kept[:2] == (0, size):
+            found[:] = kept[2]
+            return found
+        members = own.groups.get(group.split(" ")[0], [])
+        for index, member in enumerate(members):
+            begin, end = share(size, index, len(members))
+            if begin == end:
+                continue
+            record = self.of(member)
+            line = record.calls.get((group, place))
+            piece = record.piece(int(line["n"])) if line is not None else None
+            if piece is None or piece[0] > begin or piece[1] < end or piece[1] > size:
+                raise BrokenRecordError(f"rank {member}'s share of the result is not in the recording")
+            found[begin:end] = piece[2][begin - piece[0] : end - piece[0]]
+        return found
+
+
+def _read_meta(folder: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(folder, META), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (OSError, ValueError, TypeError) as error:
+        raise BrokenRecordError(f"no recording in {folder}: {error}") from error
+
+
+def _read_lines(path: str) -> list[Line]:
+    """The whole lines; a kill may have cut the last one."""
+    found: list[Line] = []
+    try:
+        with open(path, "rb") as file:
+            for text in file:
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    break
+                if isinstance(line, dict):
+                    found.append(line)
+    except OSError as error:
+        raise BrokenRecordError(f"{path}: {error.strerror}") from error
+    return found

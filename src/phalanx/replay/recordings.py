@@ -1,0 +1,84 @@
+"""Finds the recording in a bundle and what it was made of; every fault of it is a sentence for the user."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phalanx.model import bundle as layout
+
+_RANK = re.compile(r"rank(\d+)")
+
+
+class ReplayError(Exception):
+    """What was asked for cannot be done; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The recording of one attempt."""
+
+    bundle: Path
+    attempt: Path
+    manifest: dict[str, Any]
+    ranks: dict[int, dict[str, Any]]  # each rank's meta.json
+
+    @property
+    def size(self) -> int:
+        """How many ranks the job had."""
+        return int(self.manifest["size"])
+
+    @property
+    def mode(self) -> str:
+        """light, ring or full."""
+        return str(next(iter(self.ranks.values())).get("mode", "light"))
+
+    def folder(self, rank: int) -> Path:
+        """Where a rank's record is."""
+        return layout.rank_folder(self.attempt, rank) / layout.RECORD
+
+    def environment(self, rank: int) -> dict[str, str]:
+        """The variables that the rank had, secrets redacted."""
+        try:
+            found = json.loads(
+                (layout.rank_folder(self.attempt, rank) / layout.ENVIRONMENT).read_text(encoding="utf-8")
+            )
+        except (OSError, ValueError):
+            return {}
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def open_recording(bundle: Path, attempt: int | None = None) -> Recording:
+    """The recording of the last attempt, or of the one asked for."""
+    try:
+        manifest = json.loads((bundle / layout.MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReplayError(f"{bundle} is no bundle of `phalanx run`: {error}") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("command"), list) or "size" not in manifest:
+        raise ReplayError(f"{bundle}: its manifest does not say what was run")
+    folders = layout.attempts_of(bundle)
+    if attempt is not None:
+        folders = [folder for folder in folders if folder.name == f"attempt{attempt}"]
+    for folder in reversed(folders):
+        if ranks := _ranks(folder):
+            return Recording(bundle, folder, manifest, ranks)
+    which = f"attempt {attempt} of " if attempt is not None else ""
+    raise ReplayError(f"there is no recording in {which}{bundle}: run the job with `phalanx run --record=full …`")
+
+
+def _ranks(attempt: Path) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for folder in attempt.iterdir():
+        match = _RANK.fullmatch(folder.name)
+        if match is None:
+            continue
+        try:
+            meta = json.loads((folder / layout.RECORD / "meta.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(meta, dict) and meta.get("schema") == "phalanx.record/1":
+            found[int(match[1])] = meta
+    return dict(sorted(found.items()))
