@@ -58,8 +58,8 @@ class Attempt:
     observer: Observer
     deadline: float | None
     on_stall: Callable[[Observation], None]
-    on_straggler: Callable[[], None]
     poll: Callable[[], None]
+    on_straggler: Callable[[], None] = lambda: None
     meet: AbstractContextManager[Meeting] | None = None  # where the ranks meet, if not on this machine alone
     order: Callable[[], Reason | None] = _no_order  # a reason to end that comes from elsewhere
     _ranks: dict[int, _Rank] = field(default_factory=dict)
