@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -217,3 +218,16 @@ def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
     assert done.report()["verdict"]["culprit_ranks"] == [3]
     assert done.manifest()["backend"] == "slurm"
     assert slurm_cluster.queue() == []
+
+
+def test_the_drivers_port_can_be_chosen_and_a_bad_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = wait.on("mpi", mpirun="no-such-mpirun", project=Path(__file__).parent)
+    monkeypatch.setenv("PHALANX_DRIVER_PORT", "many")
+    with pytest.raises(phalanx.CannotStart, match="PHALANX_DRIVER_PORT=many: give the number"):
+        on(vanishes=False)
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        monkeypatch.setenv("PHALANX_DRIVER_PORT", str(taken.getsockname()[1]))
+        with pytest.raises(phalanx.CannotStart, match="cannot listen at port"):
+            on(vanishes=False)
+    with pytest.raises(phalanx.CannotStart, match="cannot start no-such-mpirun"):  # the port is free now
+        on(vanishes=False)
