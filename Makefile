@@ -16,7 +16,7 @@ test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score

@@ -21,7 +21,7 @@ from . import clusters, jobs
 from .conftest import SOURCE
 
 On = Callable[..., phalanx.Function[..., Any]]
-ENGINES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("slurm", "mpi", "ray", "kubernetes")]
+ENGINES = ("slurm", "mpi", "ray", "kubernetes")
 pytestmark = pytest.mark.timeout(600)
 torch_job = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
@@ -140,7 +140,6 @@ def test_cancel_leaves_nothing(on: On, tmp_path: Path, request: pytest.FixtureRe
         assert request.getfixturevalue("kubernetes_api").objects == {}
 
 
-@pytest.mark.xdist_group("kubernetes")
 def test_a_train_job_of_kubeflows_trainer(kubernetes_api: KubernetesApi) -> None:
     options = {"kubeconfig": kubernetes_api.kubeconfig, "image": "registry/train:1", "driver": "127.0.0.1"}
     odd = "x $(PATH) $$ `id`"
@@ -154,7 +153,6 @@ def test_a_train_job_of_kubeflows_trainer(kubernetes_api: KubernetesApi) -> None
     assert kubernetes_api.objects == {}
 
 
-@pytest.mark.xdist_group("kubernetes")
 def test_pods_that_find_no_node_wait_and_can_be_cancelled(
     kubernetes_api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +166,6 @@ def test_pods_that_find_no_node_wait_and_can_be_cancelled(
     assert kubernetes_api.objects == {}
 
 
-@pytest.mark.xdist_group("slurm")
 def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
     slurm_cluster: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -184,7 +181,6 @@ def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
         slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
 
 
-@pytest.mark.xdist_group("slurm")
 def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: SlurmCluster) -> None:
     with pytest.raises(phalanx.PhalanxError, match="partition"):
         wait.on("slurm", partition="nope", project=Path(__file__).parent)(vanishes=False)
@@ -193,7 +189,6 @@ def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: Slurm
     assert slurm_cluster.queue() == []
 
 
-@pytest.mark.xdist_group("ray")
 def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> None:
     with pytest.raises(phalanx.PhalanxError, match="the Ray cluster has 2"):
         wait.on("ray", address=ray_address, nodes=3, project=Path(__file__).parent)(vanishes=False)
@@ -201,7 +196,6 @@ def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> No
         wait.on("ray", address=ray_address, nodes=1, project=Path(__file__).parent)(vanishes=False)
 
 
-@pytest.mark.xdist_group("slurm")
 def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
     script = (
         "import os, sys, time\n"
