@@ -20,7 +20,7 @@ PROGRAM = Path(phalanx.run.__file__).with_name("store.py")
 def port() -> Iterator[int]:
     with listening() as served:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(PROGRAM), str(served.fileno()), "2"], pass_fds=[served.fileno()]
+            [sys.executable, "-I", "-S", str(PROGRAM), str(served.fileno())], pass_fds=[served.fileno()]
         )
         number = served.getsockname()[1]
     yield number
@@ -46,19 +46,26 @@ def test_values_are_kept_and_told(port: int) -> None:
 
 def test_a_scope_is_emptied_when_all_ranks_are_done_with_it(port: int) -> None:
     ask(port, "PUT", "/global/0", b"a")
+    ask(port, "PUT", "/global/1", b"b")
     ask(port, "DELETE", "/global/0")
     assert ask(port, "GET", "/global/0")[0] == 200
     ask(port, "DELETE", "/global/1")
     assert ask(port, "GET", "/global/0")[0] == 404
 
 
-def test_scopes_of_several_nodes_have_their_own_numbers_of_ranks() -> None:
-    """Node 0 has two ranks, node 1 has one: who shares a scope is told by its name."""
-    from phalanx.run.store import _Values
-
-    values = _Values()
-    values.sizes = [2, 1]
-    found = {scope: values.members(scope) for scope in ("global", "local_node0", "local_node1", "cross_0", "cross_1")}
-    assert found == {"global": 3, "local_node0": 2, "local_node1": 1, "cross_0": 2, "cross_1": 1}
-    values.sizes = [4]
-    assert [values.members(scope) for scope in ("global_", "local_localhost", "cross_3")] == [4, 4, 1]
+def test_scopes_of_some_ranks_are_emptied_when_these_are_done(port: int) -> None:
+    """Of one node, of one local number, of a process set: whatever the scope is called."""
+    for scope in (
+        "cross_1",
+        "local_node1_process_set_hash_1e9d548172549547",
+        "cross_1_process_set_hash_1e9d548172549547",
+    ):
+        for rank in ("0", "1", "2"):
+            ask(port, "PUT", f"/{scope}/rank_{rank}", b"size")
+            ask(port, "PUT", f"/{scope}/{rank}", b"address")
+        ask(port, "DELETE", f"/{scope}/2")
+        ask(port, "DELETE", f"/{scope}/0")
+        assert ask(port, "GET", f"/{scope}/2")[0] == 200
+        ask(port, "DELETE", f"/{scope}/1")
+        assert ask(port, "GET", f"/{scope}/2")[0] == 404
+        assert ask(port, "GET", f"/{scope}/rank_2")[0] == 404

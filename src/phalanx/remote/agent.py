@@ -98,7 +98,7 @@ class Agent:
     def _prepare(self, data: Any) -> None:
         """Hold ports for this node's ranks, and serve the store where that is our part."""
         self._close_room()
-        self._room = Room(self._address, int(data["ports"]), data.get("store"), self._children)
+        self._room = Room(self._address, int(data["ports"]), bool(data.get("store")), self._children)
         self._link.send("ready", ports=list(self._room.ports), store_port=self._room.store_port)
 
     def _run(self, data: Any) -> None:

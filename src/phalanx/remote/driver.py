@@ -156,8 +156,7 @@ class Driver:
         self._viewer.begin(self.job.workers)
         framework = load_launchable()[self.job.framework]
         count = framework.ports_needed(self.job.workers)
-        store = ",".join(map(str, gathering.layout)) if needs_store(framework) else None
-        ports, store_port = gathering.prepare(count, count == self.job.workers, store)
+        ports, store_port = gathering.prepare(count, count == self.job.workers, needs_store(framework))
         for line in gathering.by_node.values():
             line.link.send("start", **self._order(line, number, ports, store_port))
         self._state = State.RUNNING

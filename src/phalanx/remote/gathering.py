@@ -210,11 +210,11 @@ class Gathering:
                 found[line.node] = (line, message)
         return [found[node] for node in sorted(found)]
 
-    def prepare(self, ports: int, each_rank: bool, store: str | None) -> tuple[list[int], int | None]:
+    def prepare(self, ports: int, each_rank: bool, store: bool) -> tuple[list[int], int | None]:
         """Have ports held: one for each rank where it runs, or all of them on node 0. Returns them and the store's."""
         for node, line in self.by_node.items():
             count = len(line.ranks) if each_rank else (ports if node == 0 else 0)
-            line.link.send("prepare", ports=count, store=store if node == 0 else None)
+            line.link.send("prepare", ports=count, store=store and node == 0)
         answers = self._answers("ready")
         found = [int(port) for _, message in answers for port in message.data["ports"]]
         return found, answers[0][1].data.get("store_port")

@@ -36,12 +36,12 @@ _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 class Room:
     """What this node holds for an attempt before it starts: ports, and the store if it is ours to serve."""
 
-    def __init__(self, address: str, count: int, store: str | None, children: Children) -> None:
+    def __init__(self, address: str, count: int, store: bool, children: Children) -> None:
         self._ports = Ports(count, address)
         self.store_port: int | None = None
         self._helper = None
-        if store is not None:
-            self._helper, self.store_port = start_store(children, address, store)
+        if store:
+            self._helper, self.store_port = start_store(children, address)
         self.interface = _interface_of(address)
 
     @property

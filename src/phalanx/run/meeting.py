@@ -20,7 +20,7 @@ def meet_here(plan: Plan, children: Children, run_id: str, attempt: int) -> Iter
     with Ports(plan.framework.ports_needed(plan.size)) as ports:
         helper, store_port = None, None
         if needs_store(plan.framework):
-            helper, store_port = start_store(children, "127.0.0.1", str(plan.size))
+            helper, store_port = start_store(children, "127.0.0.1")
         try:
             yield Meeting(
                 ports=ports.numbers,
@@ -37,10 +37,10 @@ def meet_here(plan: Plan, children: Children, run_id: str, attempt: int) -> Iter
                 end_helper(helper)
 
 
-def start_store(children: Children, host: str, sizes: str) -> tuple[subprocess.Popen[bytes], int]:
-    """The store of Horovod's ranks, and its port. `sizes` tells how many ranks there are on each node: `4,2`."""
+def start_store(children: Children, host: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The store of Horovod's ranks, and its port."""
     with listening(host) as served:
         port = int(served.getsockname()[1])
         program = Path(__file__).with_name("store.py")
-        argv = [sys.executable, "-I", "-S", str(program), str(served.fileno()), sizes]
+        argv = [sys.executable, "-I", "-S", str(program), str(served.fileno())]
         return children.start_helper(argv, [served.fileno()]), port

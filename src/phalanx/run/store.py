@@ -1,10 +1,10 @@
 """The store at which Horovod's ranks meet: values put and got by HTTP. A small process beside the job.
 
-    python -I -S store.py FD SIZE   serves a job of SIZE ranks on the listening socket FD until it is ended; SIZE is `4,2`
-                                    where node 0 has 4 of them and node 1 has 2
+    python -I -S store.py FD   serves on the listening socket FD until it is ended
 
 PUT /scope/key keeps the body, GET /scope/key returns it or 404. DELETE /scope/rank says that a rank is done with a scope: when
-all of its ranks are, it is emptied, so that they can meet again. Uses nothing of ours.
+all of its ranks are, it is emptied, so that they can meet again. Who they are need not be told: each puts its address under its
+number and is done only when it is connected with all others, so that nobody is done before everybody has put his.
 """
 
 import socket
@@ -16,19 +16,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class _Values:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.sizes = [1]
         self.kept: dict[str, dict[str, bytes]] = {}
         self.done: dict[str, set[str]] = {}
 
-    def members(self, scope: str) -> int:
-        """How many ranks share a scope: all of them, those of one host (`local_node1`), or those of one local number, one
-        from each host that has so many (`cross_3`)."""
-        digits = scope[len(scope.rstrip("0123456789")) :]
-        if scope.startswith("cross"):
-            return max(1, sum(size > int(digits or 0) for size in self.sizes))
-        if scope.startswith("local") and digits and int(digits) < len(self.sizes):
-            return self.sizes[int(digits)]
-        return sum(self.sizes)
+    def leave(self, scope: str, rank: str) -> None:
+        """A rank is done with a scope."""
+        done = self.done.setdefault(scope, set())
+        done.add(rank)
+        if {key for key in self.kept.get(scope, ()) if key.isdigit()} <= done:
+            self.kept.pop(scope, None)
+            done.clear()
 
 
 _VALUES = _Values()
@@ -60,11 +57,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         """A rank is done with a scope."""
         with _VALUES.lock:
-            done = _VALUES.done.setdefault(self._scope, set())
-            done.add(self._key)
-            if len(done) >= _VALUES.members(self._scope):
-                _VALUES.kept.pop(self._scope, None)
-                done.clear()
+            _VALUES.leave(self._scope, self._key)
         self._answer(200)
 
     @property
@@ -91,7 +84,6 @@ class _Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve on the inherited socket."""
-    _VALUES.sizes = [int(size) for size in sys.argv[2].split(",")]
     listening = socket.socket(fileno=int(sys.argv[1]))
     server = _Server(listening.getsockname()[:2], Handler, bind_and_activate=False)
     server.socket.close()
