@@ -84,7 +84,8 @@ class Job:
 
     def go(self) -> None:
         for pid in (*self.pids, self.process.pid):
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def block(self, steps: int) -> Block:
         """Let it make so many steps."""
@@ -109,8 +110,9 @@ class Job:
         for rank in range(self.ranks):
             self._pipe(f"told-{rank}", "w").write(f"{steps}\n")
             self._pipe(f"told-{rank}", "w").flush()
-        answers = [json.loads(self._pipe(f"answer-{rank}", "r").readline()) for rank in range(self.ranks)]
-        return list(answers[0])
+        # all are opened before any is read: a rank makes no step before its peers have theirs open
+        answers = [self._pipe(f"answer-{rank}", "r") for rank in range(self.ranks)]
+        return list([json.loads(answer.readline()) for answer in answers][0])
 
     def _pipe(self, name: str, mode: str):  # type: ignore[no-untyped-def]
         pipes = self.__dict__.setdefault("_pipes", {})
