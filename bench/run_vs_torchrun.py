@@ -112,7 +112,8 @@ class Job:
             self._pipe(f"told-{rank}", "w").flush()
         # all are opened before any is read: a rank makes no step before its peers have theirs open
         answers = [self._pipe(f"answer-{rank}", "r") for rank in range(self.ranks)]
-        return list([json.loads(answer.readline()) for answer in answers][0])
+        times = [json.loads(answer.readline()) for answer in answers]
+        return list(times[0])
 
     def _pipe(self, name: str, mode: str):  # type: ignore[no-untyped-def]
         pipes = self.__dict__.setdefault("_pipes", {})
