@@ -72,7 +72,9 @@ def _as_number(value: str, base: int) -> int | None:
         return int(text.lstrip("+").replace("0", "0o", 1), 8) if is_octal and int(text, 10) > 7 else None
     if not text:
         return 0
-    return int(text, 16) if "x" in text.lower() else int(text, 10)
+    if "x" in text.lower():
+        return int(text, 16)
+    return int(text, 8 if base == 0 and text.lstrip("+-").startswith("0") else 10)
 
 
 def _meant(value: str) -> str:
