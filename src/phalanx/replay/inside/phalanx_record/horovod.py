@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -70,7 +71,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-class _Library:
+class _Library(ABC):
     """Stands for Horovod's native module; what is not an operation is the real one's."""
 
     def __init__(self, real: Any, group: Everybody) -> None:
@@ -85,11 +86,13 @@ class _Library:
             return lambda handle: self._end(name, real, handle)
         return real
 
+    @abstractmethod
     def _begin(self, name: str, real: Callable[..., int], args: tuple[Any, ...]) -> int:
-        raise NotImplementedError
+        """An operation is issued; its handle."""
 
+    @abstractmethod
     def _end(self, name: str, real: Callable[..., Any], handle: int) -> Any:
-        raise NotImplementedError
+        """An operation is waited for or asked after."""
 
 
 class _Recording(_Library):
