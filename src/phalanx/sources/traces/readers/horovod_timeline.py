@@ -16,12 +16,12 @@ its buffer out when a later event comes, so the very last negotiation of a file 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from phalanx.model.trace import CallState
+from phalanx.sources.traces.cut_json import load_cut_json
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
 
 NAME = "horovod timeline"
@@ -90,21 +90,11 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
 
 def _events(data: bytes) -> tuple[list[dict[str, Any]], bool]:
     """The events, and whether the file breaks off, as that of a killed job does."""
-    text = data.decode("utf-8", "replace").strip()
     try:
-        return _only_events(json.loads(text)), False
+        value, is_cut = load_cut_json(data.decode("utf-8", "replace").strip(), "]")
     except ValueError:
-        pass
-    # Events stand one after the other on a line, so the last whole one ends where a brace closes.
-    end = text.rfind("}")
-    for _ in range(64):
-        if end < 0:
-            break
-        try:
-            return _only_events(json.loads(text[: end + 1] + "]")), True
-        except ValueError:
-            end = text.rfind("}", 0, end)
-    raise UnreadableError("it is not a list of trace events")
+        raise UnreadableError("it is not a list of trace events") from None
+    return _only_events(value), is_cut
 
 
 def _only_events(value: Any) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from phalanx.model.trace import CallState
+from phalanx.sources.traces.cut_json import load_cut_json
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
 
 NAME = "kineto"
@@ -75,21 +76,11 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
 
 
 def _load(data: bytes) -> tuple[dict[str, Any], bool]:
-    text = data.decode("utf-8", "replace")
     try:
-        found = json.loads(text)
-        return (found if isinstance(found, dict) else {}), False
+        found, is_cut = load_cut_json(data.decode("utf-8", "replace"), "]}")
     except ValueError:
-        pass
-    end = text.rfind("}")
-    for _ in range(64):
-        if end < 0:
-            break
-        try:
-            return dict(json.loads(text[: end + 1] + "]}")), True
-        except ValueError:
-            end = text.rfind("}", 0, end)
-    raise UnreadableError("it is not JSON")
+        raise UnreadableError("it is not JSON") from None
+    return (found if isinstance(found, dict) else {}), is_cut
 
 
 def _groups(info: dict[str, Any]) -> list[Group]:
