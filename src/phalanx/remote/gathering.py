@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from phalanx.backends import check_options
+from phalanx.backends import can_shrink, check_options
 from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
 from phalanx.remote.addresses import addresses_at, listen_at
 from phalanx.remote.agreement import differences, interpreter
@@ -55,6 +55,8 @@ def plan_job(job: Job, folder: Path) -> Plan:
     """The engine's plan, with nothing done. Raises BackendError."""
     check_options(job.backend, job.options)
     plan = job.backend.plan(request_of(job, folder))
+    if job.fewest is not None and not can_shrink(job.backend):
+        raise BackendError(f"{job.backend.NAME} cannot go on with fewer nodes: give one number of workers")
     if job.framework == "horovod" and len(set(plan.layout)) > 1:
         raise BackendError(f"Horovod wants as many workers on each node as on the others, and not {plan.layout}")
     return plan
