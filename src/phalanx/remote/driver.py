@@ -47,6 +47,7 @@ class Driver:
         self._ends_at: float | None = None
         self._has_ended_all = False
         self._first_lost: tuple[int, ...] = ()
+        self._hosts: dict[int, str] = {}  # by rank
         self._judging = Judging(self.keeping, viewer.stage)
         self._deadline: float | None = None
         self._looked = time.monotonic()
@@ -99,7 +100,7 @@ class Driver:
         report = self._judging.final(needed=reason.status != 0 and reason.kind != "cancelled")
         self._state = {"done": State.DONE, "cancelled": State.CANCELLED}.get(reason.kind, State.FAILED)
         return Outcome(
-            reason, self.keeping.folder, self.keeping.results, report, dict(self._exits), self._hosts(),
+            reason, self.keeping.folder, self.keeping.results, report, dict(self._exits), self._hosts,
             self.job.workers, self.attempt + 1,
         )  # fmt: skip
 
@@ -170,6 +171,7 @@ class Driver:
         assert gathering is not None
         self._exits, self._reason, self._ends_at, self._has_ended_all = {}, None, None, False
         self._first_lost = ()
+        self._hosts = {rank: line.host for line in gathering.by_node.values() for rank in line.ranks}
         self._judging.forget()
         self.keeping.close()
         self.keeping.begin_attempt(number, self.job.workers)
@@ -311,7 +313,3 @@ class Driver:
                 gathering.by_node[node].link.send(
                     "end", reason=reason.kind, text=reason.text, status=reason.status, force=force, attempt=self.attempt
                 )
-
-    def _hosts(self) -> dict[int, str]:
-        lines = self._gathering.by_node.values() if self._gathering is not None else ()
-        return {rank: line.host for line in lines for rank in line.ranks}

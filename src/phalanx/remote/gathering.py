@@ -159,7 +159,7 @@ class Gathering:
     def _why_not(self, plan: Plan, engine: State) -> str:
         missing = [node for node in range(len(plan.layout)) if node not in self.by_node]
         names = ", ".join(plan.nodes[node] if node < len(plan.nodes) else f"node {node}" for node in missing)
-        reason = self.reason or (self.lines.refused[-1] if self.lines.refused else "")
+        reason = "; ".join(filter(None, [self.reason, *self.lines.refused[-1:]]))
         if engine is State.RUNNING:
             return f"no word from {names} within {self._job.start_within:g} s" + (f" ({reason})" if reason else "")
         return f"not all agents came up: {reason or f'{names}: {engine}'}"
