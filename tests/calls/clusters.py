@@ -19,33 +19,37 @@ from tests.backends.kube_api import Cluster as KubernetesApi
 from tests.backends.slurm_cluster import SlurmCluster, missing
 
 
-@contextmanager
-def slurm(folder: Path) -> Iterator[SlurmCluster]:
-    """Three nodes, and this process's Slurm commands pointed at them."""
+def needs_slurm() -> None:
+    """Skips where Slurm is missing."""
     if need := missing():
         pytest.skip(f"needs Slurm: {need}")
-    cluster = SlurmCluster(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in cluster.environment.items():
-            patch.setenv(name, value)
-        try:
-            yield cluster
-        finally:
-            cluster.close()
+
+
+def needs_ray() -> None:
+    """Skips where Ray is missing."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray: pip install ray")
 
 
 @contextmanager
-def ray() -> Iterator[str]:
+def slurm(folder: Path) -> Iterator[str]:
+    """Three nodes."""
+    cluster = SlurmCluster(folder)
+    try:
+        yield ""
+    finally:
+        cluster.close()
+
+
+@contextmanager
+def ray(folder: Path) -> Iterator[str]:
     """Two nodes of two processors; yields their address."""
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("needs Ray: pip install ray")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        cluster = _two_ray_nodes()
-        try:
-            yield cluster.address
-        finally:
-            cluster.shutdown()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cluster = _two_ray_nodes()
+    try:
+        yield str(cluster.address)
+    finally:
+        cluster.shutdown()
 
 
 def _two_ray_nodes(tries: int = 4) -> Any:
@@ -62,6 +66,9 @@ def _two_ray_nodes(tries: int = 4) -> Any:
             raise
         return _two_ray_nodes(tries - 1)
     return cluster
+
+
+KEPT = {"slurm": slurm, "ray": ray}  # shared by all processes of a test run
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import pytest
 
 import phalanx
 from tests.backends.kube_api import Cluster as KubernetesApi
-from tests.backends.slurm_cluster import SlurmCluster
+from tests.backends.slurm_cluster import Slurm
 
 from . import clusters
+from .sharing import shared
 from .sshd import NEEDS, is_possible, two_hosts
 
 SOURCE = str(Path(phalanx.__file__).parent.parent)
@@ -35,14 +36,19 @@ def ssh_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
-    with clusters.slurm(tmp_path_factory.mktemp("slurm")) as cluster:
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    clusters.needs_slurm()
+    with shared("slurm", tmp_path_factory) as (folder, _), pytest.MonkeyPatch.context() as patch:
+        cluster = Slurm(folder)
+        for name, value in cluster.environment.items():
+            patch.setenv(name, value)
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
-    with clusters.ray() as address:
+def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    clusters.needs_ray()
+    with shared("ray", tmp_path_factory) as (_, address):
         yield address
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import phalanx
 from tests.backends.kube_api import Cluster as KubernetesApi
-from tests.backends.slurm_cluster import SlurmCluster
+from tests.backends.slurm_cluster import Slurm
 from tests.run.jobs import processes_of, run, said, wait_for
 
 from . import jobs
@@ -84,7 +84,7 @@ def test_cancel_leaves_nothing(on: On, tmp_path: Path, request: pytest.FixtureRe
     assert call.status().state == "cancelled"
     assert wait_for(lambda: processes_of(tmp_path) == [], 60)
     if "slurm_cluster" in request.fixturenames:
-        assert request.getfixturevalue("slurm_cluster").queue() == []
+        assert request.getfixturevalue("slurm_cluster").queue(tmp_path) == []
     if "kubernetes_api" in request.fixturenames:
         assert request.getfixturevalue("kubernetes_api").objects == {}
 
@@ -127,22 +127,22 @@ def test_when_the_driver_is_killed_nothing_runs_on(
     driver.wait()
     assert wait_for(lambda: processes_of(tmp_path) == [], 30), processes_of(tmp_path)
     if "slurm_cluster" in request.fixturenames:
-        assert wait_for(lambda: request.getfixturevalue("slurm_cluster").queue() == [], 30)
+        assert wait_for(lambda: request.getfixturevalue("slurm_cluster").queue(tmp_path) == [], 30)
     if "kubernetes_api" in request.fixturenames:
         assert wait_for(lambda: request.getfixturevalue("kubernetes_api").objects == {}, 30)
 
 
-def test_when_the_driver_is_killed_its_job_leaves_slurms_queue(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
+def test_when_the_driver_is_killed_its_job_leaves_slurms_queue(slurm_cluster: Slurm, tmp_path: Path) -> None:
     slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=DOWN")
     try:
         driver = start_driver(tmp_path, "slurm", {"nodes": 2})
-        assert wait_for(lambda: driver.poll() is not None or slurm_cluster.queue() != []), (
+        assert wait_for(lambda: driver.poll() is not None or slurm_cluster.queue(tmp_path) != []), (
             tmp_path / "out"
         ).read_text()
         time.sleep(0.5)  # between sbatch's answer and the will there is a moment
         driver.kill()
         driver.wait()
-        assert wait_for(lambda: slurm_cluster.queue() == [] and processes_of(tmp_path) == [], 30)
+        assert wait_for(lambda: slurm_cluster.queue(tmp_path) == [] and processes_of(tmp_path) == [], 30)
     finally:
         slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
 
@@ -198,9 +198,7 @@ def test_pods_that_find_no_node_wait_and_can_be_cancelled(
     assert kubernetes_api.objects == {}
 
 
-def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
-    slurm_cluster: SlurmCluster, tmp_path: Path
-) -> None:
+def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(slurm_cluster: Slurm, tmp_path: Path) -> None:
     slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=DOWN")
     try:
         call = wait.on("slurm", nodes=2, project=Path(__file__).parent).submit(vanishes=False)
@@ -208,17 +206,17 @@ def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
         assert call.status().state == "queued"
         call.cancel(wait=True)
         assert call.status().state == "cancelled"
-        assert slurm_cluster.queue() == []
+        assert slurm_cluster.queue(tmp_path) == []
     finally:
         slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
 
 
-def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: SlurmCluster) -> None:
+def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: Slurm, tmp_path: Path) -> None:
     with pytest.raises(phalanx.PhalanxError, match="partition"):
         wait.on("slurm", partition="nope", project=Path(__file__).parent)(vanishes=False)
     with pytest.raises(phalanx.PhalanxError, match=r"node configuration|Node count"):
         wait.on("slurm", nodes=4, project=Path(__file__).parent)(vanishes=False)
-    assert slurm_cluster.queue() == []
+    assert slurm_cluster.queue(tmp_path) == []
 
 
 def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> None:
@@ -228,7 +226,7 @@ def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> No
         wait.on("ray", address=ray_address, nodes=1, project=Path(__file__).parent)(vanishes=False)
 
 
-def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
+def test_a_script_on_slurm(slurm_cluster: Slurm, tmp_path: Path) -> None:
     script = (
         "import os, sys, time\n"
         "rank = int(os.environ['RANK'])\n"
@@ -243,7 +241,7 @@ def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
         assert f"rank {rank} of 4 group {rank // 2} ['a;b $(c)']" in done.out
     assert done.report()["verdict"]["culprit_ranks"] == [3]
     assert done.manifest()["backend"] == "slurm"
-    assert slurm_cluster.queue() == []
+    assert slurm_cluster.queue(tmp_path) == []
 
 
 def test_the_drivers_port_can_be_chosen_and_a_bad_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
