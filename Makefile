@@ -70,7 +70,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 # Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks,
 # an SSH server and engines for calls. Without root they are left out and the tests that need them say so.
 debian:
-	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged; do \
+	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged mpich:mpiexec.hydra; do \
 	  package=$${need%%:*}; program=$${need##*:}; \
 	  PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null && continue; \
 	  if [ "$$(id -u)" = 0 ]; then \

@@ -50,10 +50,30 @@ def missing() -> str:
     return f"apt-get install --no-install-recommends {' '.join(sorted(absent))}" if absent else ""
 
 
-class SlurmCluster:
-    """Up when made. `environment` points Slurm's commands at it."""
+class Slurm:
+    """Slurm's commands, pointed at a cluster by `environment`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
+
+    def queue(self, below: Path | None = None) -> list[str]:
+        """Jobs that are not over; of those that were queued from below a folder."""
+        lines = [line.split(maxsplit=2) for line in self.call("squeue", "-h", "-o", "%i %T %Z").splitlines()]
+        return [f"{number} {state}" for number, state, home in lines if below is None or home.startswith(str(below))]
+
+    def call(self, *command: str) -> str:
+        """One of Slurm's commands."""
+        done = subprocess.run(
+            command, env=os.environ | self.environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.stdout
+
+
+class SlurmCluster(Slurm):
+    """Up when made."""
 
     def __init__(self, folder: Path, nodes: int = 3) -> None:
+        super().__init__(folder)
         self._folder = folder
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
@@ -70,7 +90,6 @@ class SlurmCluster:
         (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
         (folder / "munge.key").write_bytes(os.urandom(128))
         (folder / "munge.key").chmod(0o600)
-        self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
         try:
             self._start()
         except BaseException:
@@ -95,17 +114,6 @@ class SlurmCluster:
         """Nodes that wait for work."""
         told = self.call("sinfo", "-h", "-N", "-o", "%N %t")
         return {line.split()[0] for line in told.splitlines() if line.split()[1] == "idle"}
-
-    def queue(self) -> list[str]:
-        """Jobs that are not over."""
-        return self.call("squeue", "-h", "-o", "%i %T").splitlines()
-
-    def call(self, *command: str) -> str:
-        """One of Slurm's commands."""
-        done = subprocess.run(
-            command, env=os.environ | self.environment, capture_output=True, text=True, timeout=60, check=False
-        )
-        return done.stdout
 
     def _run(self, program: str, *arguments: str, name: str = "") -> None:
         log = (self._folder / f"{name or program}.out").open("wb")

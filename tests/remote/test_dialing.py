@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import time
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -49,6 +50,10 @@ def test_agents_that_know_their_number_keep_it_and_a_queue_is_told() -> None:
 def test_strangers_are_not_let_in_and_do_not_keep_the_driver_busy(tmp_path: Path) -> None:
     lines = Lines("the token", Keeping(tmp_path / "bundle", print), lambda rank, data, is_error: None)
     port = lines.listen("127.0.0.1")
+    for _ in range(70):  # who is gone before he is greeted, as a port scanner is, keeps no place
+        scanner = socket.create_connection(("127.0.0.1", port))
+        scanner.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        scanner.close()
     strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(70)]
     strangers[0].sendall(b"\x80\x04c__builtin__\neval\n")
     link = Link.over_socket(strangers[1])

@@ -156,3 +156,50 @@ def test_a_changed_frame_is_noticed(sockets: tuple[socket.socket, socket.socket]
         driver.receive()
     far.close()
     middle.close()
+
+
+def test_what_a_login_shell_prints_is_passed_over() -> None:
+    there, back = os.pipe(), os.pipe()
+    driver, agent = Link.over_pipes(back[0], there[1]), Link.over_pipes(there[0], back[1])
+    os.write(back[1], b"Welcome to node7\n\0 loading modules \n")
+    agent.mark()
+    driver.await_mark()
+    assert prove(driver, agent) == [None, None]
+    for end in (*there, *back):
+        os.close(end)
+
+
+def test_where_no_agent_speaks_it_is_told_what_was_said() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"This account is not available.\n")
+    os.close(writing)
+    with pytest.raises(LinkError, match=r"no agent speaks there; .*This account is not available"):
+        Link.over_pipes(reading, 1).await_mark()
+    os.close(reading)
+
+
+def send_without_end(link: Link) -> None:
+    for _ in range(100):
+        link.send("put", bytes(MOST_PAYLOAD))
+
+
+@pytest.mark.parametrize("kind", ["pipes", "sockets"])
+def test_who_takes_nothing_does_not_keep_the_sender_for_ever(
+    kind: str, sockets: tuple[socket.socket, socket.socket]
+) -> None:
+    there, back = os.pipe(), os.pipe()
+    ends = [os.fdopen(there[1], "wb"), os.fdopen(back[0], "rb")]
+    if kind == "pipes":
+        link = Link.over_pipes(back[0], there[1], ends[0].close, ends[1].close, patience=1)
+    else:
+        link = Link.over_socket(sockets[0], patience=1)
+    with pytest.raises(TimeoutError, match="taken nothing for 1 s"):
+        send_without_end(link)
+    link.hang_up()
+    with pytest.raises(BrokenPipeError):
+        link.send("bye")
+    link.close()
+    for end in (there[0], back[1]):
+        os.close(end)
+    for one in ends:
+        one.close()

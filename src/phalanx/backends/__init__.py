@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
@@ -44,6 +44,16 @@ def check_options(backend: Backend, options: Mapping[str, object]) -> None:
     if unknown:
         known = ", ".join(f"{name} ({what})" for name, what in backend.OPTIONS.items()) or "none"
         raise BackendError(f"{backend.NAME} does not know {', '.join(unknown)}; its options: {known}")
+
+
+def can_shrink(backend: Backend) -> bool:
+    """Whether a job on this engine can be asked for again without some of its nodes."""
+    return hasattr(backend, "without")
+
+
+def without_nodes(backend: Backend, options: Mapping[str, object], nodes: Sequence[str]) -> Mapping[str, object]:
+    """The options for a job that is to do without these nodes; for engines that can shrink."""
+    return cast(Mapping[str, object], backend.without(options, tuple(nodes)))  # type: ignore[attr-defined]
 
 
 def _owner(entry: EntryPoint) -> str:

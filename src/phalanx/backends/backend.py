@@ -9,7 +9,8 @@ A backend is one module in this folder (third parties: an entry point in the gro
   plan(request)         what will be written and run, and who sits where. Pure. Raises BackendError where it cannot be
   start(plan, request)  does it and returns a `Started`
 
-and may have `without(options, nodes)`: the user's options for a job that is to do without these nodes, by their names in the plan.
+and may have `without(options, nodes)`: the user's options for a job that is to do without these nodes, by their names in the plan;
+and `ENDS_ALL = True` where the engine ends all agents as soon as one is lost, so that only the first is known to be.
 
 The driver writes the plan's files (they are private to the user), calls `start`, waits until each agent has reported, and
 then speaks to the agents alone. `follow` is asked about twice a second, `cancel` at most twice, `collect` once, at the end.

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phalanx.backends import kubernetes_manifest as manifest
+from phalanx.backends.asking import AskedJob, ask
 from phalanx.backends.backend import (
     BackendError,
     Command,
@@ -25,7 +25,6 @@ from phalanx.backends.backend import (
     Request,
     Started,
     State,
-    Streams,
     fewer_nodes,
     spread,
 )
@@ -54,9 +53,7 @@ OPTIONS: Mapping[str, str] = {
 }
 SECRET_FILE, JOB_FILE = "secret.json", "job.json"
 _ASK_EVERY = 2.0  # seconds
-_ANSWERS_WITHIN = 60.0
 _PULL_FOR = 120.0  # seconds in which an image that cannot be pulled may still come
-_ENDED = (State.DONE, State.FAILED, State.CANCELLED)
 _HOPELESS = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
 _STUCK = ("ErrImagePull", "ImagePullBackOff")
 
@@ -99,11 +96,11 @@ def without(options: Mapping[str, object], nodes: tuple[str, ...]) -> Mapping[st
 def start(plan: Plan, request: Request) -> Started:
     """Have the cluster look at the job, then create it. Raises BackendError."""
     look, token, job = (command.argv for command in plan.commands)
-    _call(look)
+    ask(look)
     kubectl, name = _kubectl(request), manifest.job_name(request)
-    _call(token)
+    ask(token)
     try:
-        made = _read(_call(job))
+        made = _read(ask(job))
     except BackendError:
         _quietly([*kubectl, "delete", "secret", name, "--ignore-not-found", "--wait=false"])
         raise
@@ -115,53 +112,36 @@ def start(plan: Plan, request: Request) -> Started:
     return KubernetesJob(kubectl, f"{request.option('kind', 'jobset')}s", name, len(plan.layout))
 
 
-class KubernetesJob:
+class KubernetesJob(AskedJob):
     """A JobSet or TrainJob and its pods."""
 
     def __init__(self, kubectl: Sequence[str], resource: str, name: str, nodes: int) -> None:
+        super().__init__(_ASK_EVERY, (*kubectl, "delete", resource, name, "--ignore-not-found", "--wait=false"))
         self.name = name
         self._kubectl = kubectl
         self._resource = resource
         self._nodes = nodes
-        self._last = (State.QUEUED, "")
-        self._asked_at = 0.0
         self._stuck_since: float | None = None
-        self._cancels = 0
         self._said: dict[str, str] = {}
 
-    def streams(self) -> Mapping[int, Streams]:
-        """None: agents connect by themselves."""
-        return {}
-
-    def follow(self) -> tuple[State, str]:
-        """As the cluster sees it; the last known state while it does not answer."""
-        if self._last[0] in _ENDED or time.monotonic() - self._asked_at < _ASK_EVERY:
-            return self._last
-        self._asked_at = time.monotonic()
+    def _look(self) -> tuple[State, str]:
         try:
-            job = _read(_call([*self._kubectl, "get", self._resource, self.name, "-o", "json"]))
-            self._last = self._judged(state_of(job, self._pods(), self._nodes))
+            job = _read(ask([*self._kubectl, "get", self._resource, self.name, "-o", "json"]))
+            return self._judged(state_of(job, self._pods(), self._nodes))
         except BackendError as error:
             if "notfound" not in str(error).lower().replace(" ", ""):
-                return self._last[0], str(error)
-            self._last = (State.CANCELLED, "") if self._cancels else (State.FAILED, "somebody has deleted the job")
-        return self._last
+                raise
+            return (State.CANCELLED, "") if self._cancels else (State.FAILED, "somebody has deleted the job")
 
-    def cancel(self) -> None:
-        """Delete it, which warns the agents; the second time without waiting for them."""
-        self._cancels += 1
-        self._asked_at = 0.0
-        if self._cancels > 2:
-            return
+    def _end(self, by_force: bool) -> None:
         self._keep_words()  # gone with the pods
-        if self._cancels > 1:
+        if by_force:
             _quietly(
                 [*self._kubectl, "delete", "pods", *self._selector(), "--grace-period=0", "--force", "--wait=false"]
             )
         _quietly([*self._kubectl, "delete", self._resource, self.name, "--ignore-not-found", "--wait=false"])
 
-    def collect(self) -> Mapping[str, str]:
-        """What the agents said and how their pods ended. Job and secret are deleted."""
+    def _part(self) -> dict[str, str]:
         self._keep_words()
         for what in (self._resource, "secret"):
             _quietly([*self._kubectl, "delete", what, self.name, "--ignore-not-found", "--wait=false"])
@@ -184,11 +164,11 @@ class KubernetesJob:
             if pods:
                 self._said["kubernetes-pods"] = "\n".join(_pod_line(pod) for pod in pods)
                 words = ["logs", *self._selector(), "--tail=200", "--prefix", "--ignore-errors"]
-                told = _call([*self._kubectl, *words, f"--max-log-requests={max(5, self._nodes)}"]).strip()
+                told = ask([*self._kubectl, *words, f"--max-log-requests={max(5, self._nodes)}"]).strip()
                 self._said |= {"kubernetes": printable(told)} if told else {}
 
     def _pods(self) -> list[dict[str, Any]]:
-        return list(_read(_call([*self._kubectl, "get", "pods", *self._selector(), "-o", "json"])).get("items", ()))
+        return list(_read(ask([*self._kubectl, "get", "pods", *self._selector(), "-o", "json"])).get("items", ()))
 
     def _selector(self) -> tuple[str, str]:
         return "-l", f"jobset.sigs.k8s.io/jobset-name={self.name}"  # a TrainJob's JobSet has its name
@@ -263,20 +243,4 @@ def _read(text: str) -> dict[str, Any]:
 
 def _quietly(command: Sequence[str]) -> None:
     with contextlib.suppress(BackendError):
-        _call(command)
-
-
-def _call(command: Sequence[str]) -> str:
-    """A call of kubectl's. Raises BackendError with its own words."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_ANSWERS_WITHIN, check=False, stdin=subprocess.DEVNULL
-        )
-    except FileNotFoundError:
-        raise BackendError(f"there is no {command[0]} here: it must be installed and on PATH") from None
-    except subprocess.TimeoutExpired:
-        raise BackendError(f"kubectl did not answer within {_ANSWERS_WITHIN:g} s") from None
-    if done.returncode:
-        words = " ".join(line.strip() for line in done.stderr.strip().splitlines()[-3:])
-        raise BackendError(f"kubectl: {printable(words) or f'exit status {done.returncode}'}")
-    return done.stdout
+        ask(command)

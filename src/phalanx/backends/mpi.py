@@ -24,6 +24,7 @@ OPTIONS: Mapping[str, str] = {
     "mpirun": "another program than mpirun",
     "arguments": 'more words for mpirun: "--mca oob_tcp_if_include eth0"',
 }
+ENDS_ALL = True  # Open MPI does; MPICH is asked not to
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 # What mpirun tells its processes about themselves is not true of the ranks below them.
 _OPEN_MPI_TELLS = (
@@ -80,7 +81,9 @@ def _open_mpi(request: Request, hosts: list[str], nodes: int) -> list[str]:
 
 
 def _mpich(request: Request, hosts: list[str], nodes: int) -> list[str]:
-    words = ["-n", str(nodes), *(["-ppn", "1", "-hosts", ",".join(hosts)] if hosts else [])]
+    # An agent that is lost must not take the others with it: they still have to tell what they saw.
+    words = ["-disable-auto-cleanup", "-n", str(nodes)]
+    words += ["-ppn", "1", "-hosts", ",".join(hosts)] if hosts else []
     words += ["-f", request.option("hostfile"), "-ppn", "1"] if "hostfile" in request.options else []
     words += ["-genvlist", ",".join(sorted(request.environment))] if request.environment else []
     agent = [*request.agent, "--node-in", "PMI_RANK", "--forget", _MPICH_TELLS]

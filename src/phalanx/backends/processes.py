@@ -77,10 +77,9 @@ class ProcessJob:
     def collect(self) -> Mapping[str, str]:
         """What the children have said on standard error."""
         for process in self._processes:
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
+            if process.stdin is not None:  # its output is closed by whoever reads it, at its end
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

@@ -100,7 +100,13 @@ class RayJob:
         return {}
 
     def follow(self) -> tuple[State, str]:
-        """Queued until Ray has room; failed as soon as one agent ended badly."""
+        """Queued until Ray has room; failed as soon as one agent ended badly, or Ray itself has."""
+        try:
+            return self._look()
+        except (self._ray.exceptions.RayError, ConnectionError, RuntimeError) as error:
+            return State.FAILED, f"Ray: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
+
+    def _look(self) -> tuple[State, str]:
         ray = self._ray
         if self._cancels and not self._actors:
             return State.CANCELLED, ""
@@ -168,10 +174,13 @@ class AgentActor:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
 
     def run(self, argv: list[str], environment: dict[str, str]) -> tuple[int, str]:
         """The agent from beginning to end: its exit status and last words."""
         with tempfile.NamedTemporaryFile(prefix="phalanx-agent-") as words:
+            if self._is_stopped:  # before it began: then it must not begin
+                return 143, ""
             self._process = subprocess.Popen(
                 argv, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=words, stderr=words
             )
@@ -182,6 +191,7 @@ class AgentActor:
 
     def stop(self) -> None:
         """Ask the agent to end."""
+        self._is_stopped = True
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 

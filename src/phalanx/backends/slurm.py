@@ -12,11 +12,10 @@ import math
 import os
 import re
 import shlex
-import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from phalanx.backends.asking import AskedJob, ask
 from phalanx.backends.backend import (
     BackendError,
     Command,
@@ -26,7 +25,6 @@ from phalanx.backends.backend import (
     Request,
     Started,
     State,
-    Streams,
     fewer_nodes,
     spread,
 )
@@ -67,9 +65,7 @@ _STATES = {
     "COMPLETED": State.DONE,
     "CANCELLED": State.CANCELLED,
 }  # all others (FAILED, NODE_FAIL, TIMEOUT, OUT_OF_MEMORY, PREEMPTED, BOOT_FAIL, DEADLINE …) are failures
-_ENDED = (State.DONE, State.FAILED, State.CANCELLED)
 _ASK_EVERY = 1.0  # seconds; the controller serves the whole cluster
-_ANSWERS_WITHIN = 60.0
 
 
 def plan(request: Request) -> Plan:
@@ -102,51 +98,36 @@ def start(plan: Plan, request: Request) -> Started:
     return SlurmJob(number, request.folder / LOG)
 
 
-class SlurmJob:
+class SlurmJob(AskedJob):
     """A job in Slurm's queue or on its nodes."""
 
     def __init__(self, number: str, log: Path) -> None:
+        super().__init__(_ASK_EVERY, ("scancel", number), _environment())
         self.number = number
         self._log = log
-        self._last = (State.QUEUED, "")
-        self._asked_at = 0.0
-        self._cancels = 0
 
-    def streams(self) -> Mapping[int, Streams]:
-        """None: agents connect by themselves."""
-        return {}
-
-    def follow(self) -> tuple[State, str]:
-        """As the controller sees it; the last known state while it does not answer."""
-        if self._last[0] in _ENDED or time.monotonic() - self._asked_at < _ASK_EVERY:
-            return self._last
-        self._asked_at = time.monotonic()
+    def _look(self) -> tuple[State, str]:
         try:
-            self._last = _state_of(_call("scontrol", "show", "job", "--oneliner", self.number))
+            return _state_of(_call("scontrol", "show", "job", "--oneliner", self.number))
         except BackendError as error:
             if "invalid job id" in str(error).lower():  # forgotten some minutes after its end
-                self._last = (State.DONE, "")
-            else:
-                return self._last[0], str(error)
-        return self._last
+                return State.DONE, ""
+            raise
 
-    def cancel(self) -> None:
-        """First as `scancel` does it, with a warning to the agents; then by force."""
-        self._cancels += 1
-        self._asked_at = 0.0
+    def _end(self, by_force: bool) -> None:
         with contextlib.suppress(BackendError):
-            if self._cancels > 1:
+            if by_force:
                 _call("scancel", "--signal=KILL", "--full", self.number)
             _call("scancel", self.number)
 
-    def collect(self) -> Mapping[str, str]:
-        """What srun and the agents said, and how Slurm tells of the job."""
-        if self.follow()[0] not in _ENDED:
-            self.cancel()
+    def _part(self) -> dict[str, str]:
+        self.follow()
+        if not self.has_ended:
+            self._end(by_force=False)
         said = {"slurm": last_words(self._log)}
         with contextlib.suppress(BackendError):
             said["slurm-job"] = _call("scontrol", "show", "job", self.number).strip()
-        return {name: text for name, text in said.items() if text}
+        return said
 
 
 def _script(request: Request, layout: tuple[int, ...]) -> str:
@@ -205,18 +186,11 @@ def _state_of(told: str) -> tuple[State, str]:
     return state, "" if reason == "None" or state is State.RUNNING else reason
 
 
+def _environment() -> dict[str, str]:
+    """Without what a batch job around us would have Slurm's commands believe."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SBATCH_", "SLURM_JOB"))}
+
+
 def _call(*command: str) -> str:
     """A command of Slurm's. Raises BackendError with its own words."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_ANSWERS_WITHIN, check=False, stdin=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if not name.startswith(("SBATCH_", "SLURM_JOB"))},
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise BackendError(f"there is no {command[0]} here: Slurm's commands must be installed and on PATH") from None
-    except subprocess.TimeoutExpired:
-        raise BackendError(f"{command[0]} did not answer within {_ANSWERS_WITHIN:g} s") from None
-    if done.returncode:
-        words = " ".join(line.strip() for line in done.stderr.strip().splitlines()[-3:])
-        raise BackendError(f"{command[0]}: {words or f'exit status {done.returncode}'}")
-    return done.stdout
+    return ask(command, _environment())

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from phalanx.backends import load_backend
 from phalanx.backends.backend import BackendError, State
-from phalanx.calls.errors import CallCancelled, CannotStart, JobFailed, NotFinished
+from phalanx.calls.errors import CallCancelled, CannotStart, JobFailed, NotFinished, PhalanxError
 from phalanx.calls.failing import failure_of, missing_result
 from phalanx.calls.settings import Settings
 from phalanx.calls.travel import framework_of, modules_to_copy, search_path
@@ -70,6 +70,7 @@ class Call(Generic[R]):
         named: dict[str, Any],
         shows: bool,
     ) -> None:
+        self.process = os.getpid()  # it belongs to
         self._began = time.monotonic()
         self._ended: float | None = None
         name = safe_name(getattr(function, "__name__", "function"))
@@ -79,7 +80,7 @@ class Call(Generic[R]):
             self._driver = Driver(job, self.bundle, Viewer(Cell(quiet=not shows), job.workers))
             self._driver.plan()  # what the engine cannot do is told now, and not when the job leaves a queue
             self._driver.job = _packed(job, function, settings, arguments, named, self._driver.keeping.job)
-        except (PlanError, BackendError, PackingError, PicklingError) as error:
+        except (PlanError, BackendError, PackingError, PicklingError, OSError) as error:
             with contextlib.suppress(AttributeError):
                 shutil.rmtree(self.bundle, ignore_errors=True)
             raise CannotStart(str(error)) from error
@@ -87,6 +88,7 @@ class Call(Generic[R]):
         self._error: BaseException | None = None
         self._results: list[R] | None = None
         self._failed: JobFailed | None = None
+        self._loading = threading.Lock()
         self._done = threading.Event()
         _unfinished.add(self)
         threading.Thread(target=self._run, name=f"phalanx-{name}", daemon=True).start()
@@ -142,8 +144,9 @@ class Call(Generic[R]):
             raise CallCancelled(f"the call was cancelled; what it had said: {self.bundle}")
         if not outcome.is_good:
             raise self._failure(outcome)
-        if self._results is None:
-            self._results = self._load(outcome)
+        with self._loading:
+            if self._results is None:
+                self._results = self._load(outcome)
         return self._results
 
     def _failure(self, outcome: Outcome) -> JobFailed:
@@ -177,14 +180,17 @@ class Call(Generic[R]):
         if rank is not None and not 0 <= rank < self._driver.job.workers:
             raise ValueError(f"rank {rank}: there are ranks 0 to {self._driver.job.workers - 1}")
         places: dict[Path, tuple[int, bytes]] = {}
+        attempt = self._driver.attempt
         while True:
             is_last = not follow or self._done.is_set()
-            attempt = layout.attempt_folder(self.bundle, self._driver.attempt)
-            for one in ranks:
-                path = layout.rank_folder(attempt, one) / layout.OUTPUT
-                prefix = f"[{one}] " if rank is None else ""
-                for line in _new_lines(path, places, is_last):
-                    yield prefix + line
+            # When the next attempt begins, the one before may still have lines that nobody has seen.
+            for number in range(attempt, (attempt := self._driver.attempt) + 1):
+                folder = layout.attempt_folder(self.bundle, number)
+                for one in ranks:
+                    path = layout.rank_folder(folder, one) / layout.OUTPUT
+                    prefix = f"[{one}] " if rank is None else ""
+                    for line in _new_lines(path, places, is_last or number < attempt):
+                        yield prefix + line
             if is_last:
                 return
             self._done.wait(_LOOK)
@@ -195,8 +201,14 @@ class Call(Generic[R]):
             path = outcome.results / f"rank{rank}" / RESULT
             if not path.exists():
                 raise missing_result(outcome, rank)
-            results.append(load(path))
-            path.unlink()
+            try:
+                results.append(load(path))
+            except (MemoryError, OSError):
+                raise
+            except Exception as error:  # its class is not to be found here, or does not let itself be made
+                raise PhalanxError(
+                    f"rank {rank} returned what cannot be loaded here: {type(error).__name__}: {error}; it is kept in {path}"
+                ) from error
         shutil.rmtree(self._driver.keeping.job, ignore_errors=True)
         return results
 
@@ -214,6 +226,9 @@ def job_of(function: Callable[..., Any], settings: Settings) -> Job:
     missing = [name for name in settings.secrets if name not in os.environ]
     if missing:
         raise CannotStart(f"secrets: {', '.join(missing)} is not set here")
+    if settings.fewest is not None and not settings.retries:
+        asked = f"workers=({settings.fewest}, {settings.workers})"
+        raise CannotStart(f"{asked} is for trying again with fewer: say retries=1 or more, or give one number")
     return Job(
         name=safe_name(getattr(function, "__name__", "function")),
         backend=load_backend(settings.backend),
@@ -232,6 +247,7 @@ def job_of(function: Callable[..., Any], settings: Settings) -> Job:
         on_stall=settings.on_stall,
         checkpoints=str(Path(settings.checkpoints).absolute()) if settings.checkpoints else None,
         python=settings.python,
+        agent_python=settings.agent_python,
     )
 
 
@@ -248,7 +264,8 @@ def _packed(
     root = Path(settings.project or ".").absolute()
     travels = job.backend.NAME != "local"
     copied = modules_to_copy(root) if travels else []
-    explain(f"{job.name} or its arguments", lambda: dump((function, arguments, named), call, copied))
+    said = f"{job.name} or its arguments cannot be sent to the workers"
+    explain(said, lambda: dump((function, arguments, named), call, copied), ": make them inside the function")
     if not travels:
         return replace(job, call=call, path=tuple(search_path()))
     project = folder / "project.tar"
@@ -275,8 +292,8 @@ def _new_lines(path: Path, places: dict[Path, tuple[int, bytes]], is_last: bool)
 
 @atexit.register
 def _cancel_unfinished() -> None:
-    """A call does not outlive the process that made it."""
-    left = list(_unfinished)
+    """A call does not outlive the process that made it. A child that was forked from it has made none."""
+    left = [call for call in _unfinished if call.process == os.getpid()]
     for call in left:
         call.cancel()
     for call in left:

@@ -23,7 +23,7 @@ from phalanx.calls.settings import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_OURS: tuple[str, ...] = ("python", "agreement", "project")
+_OURS: tuple[str, ...] = ("python", "agent_python", "agreement", "project")
 
 
 class Function(Generic[P, R]):
@@ -93,6 +93,7 @@ def function(
     checkpoints: str | None = None,
     project: str | None = None,
     python: str | None = None,
+    agent_python: str | None = None,
     agreement: str = "error",
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
@@ -109,6 +110,7 @@ def function(plain: Callable[..., Any] | None = None, /, **asked: Any) -> Any:
     secrets    names of variables of the caller that every rank gets; their values are never written down
     on_stall   report (say it and go on), abort (raise JobFailed), ignore
     checkpoints  a folder that every attempt finds by phalanx.last_checkpoint(); on several nodes a shared one
+    python     the ranks' interpreter; on other machines the agent's too, unless agent_python names one that has phalanx
     project    the folder whose files travel to other nodes; the current one unless said
     """
     settings = _settings(Settings(), **asked)
@@ -139,7 +141,7 @@ def _settings(before: Settings, **asked: Any) -> Settings:
                 changes["grace"] = max(0.0, float(value))
             case "on_stall":
                 changes["on_stall"] = check_choice(name, value, ("report", "abort", "ignore"))
-            case "agreement" | "project" | "python" | "checkpoints":
+            case "agreement" | "project" | "python" | "agent_python" | "checkpoints":
                 changes |= _ours(name, value)
             case _:
                 raise CannotStart(f'{name}: no such setting; engines\' own options are given by .on("slurm", …)')

@@ -30,6 +30,7 @@ class Settings:
     grace: float = 5.0
     on_stall: str = "report"
     python: str | None = None
+    agent_python: str | None = None
     agreement: str = "error"
     checkpoints: str | None = None  # a folder that all attempts share
     project: str | None = None  # the folder that travels; the current one unless said

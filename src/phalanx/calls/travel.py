@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import site
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -45,18 +46,22 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def search_path() -> list[str]:
-    """Where modules are looked for here, as whole paths."""
-    return [str(Path(entry or ".").absolute()) for entry in sys.path if not entry or Path(entry).is_dir()]
+    """Where modules are looked for here, as whole paths. What belongs to this interpreter is left out: the ranks' own has
+    its own library and packages, and ours before them would be another release's."""
+    own = _own_folders()
+    found = [Path(entry or ".").absolute() for entry in sys.path if not entry or Path(entry).is_dir()]
+    return [str(path) for path in found if not any(path.resolve().is_relative_to(folder) for folder in own)]
+
+
+def _own_folders() -> list[Path]:
+    """Where this interpreter's library and the packages that are installed for it lie."""
+    paths = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
+    return [*(Path(path).resolve() for path in paths), Path(sys.base_prefix).resolve() / "lib"]
 
 
 def modules_to_copy(root: Path) -> list[ModuleType]:
     """Loaded modules that a node will not find: neither installed nor below the project that travels."""
-    kept = [
-        root.resolve(),
-        *(Path(path).resolve() for path in set(sysconfig.get_paths().values())),
-        Path(sys.prefix).resolve(),
-    ]
-    kept.append(Path(sys.base_prefix).resolve() / "lib")
+    kept = [root.resolve(), *_own_folders(), Path(sys.prefix).resolve()]
     found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

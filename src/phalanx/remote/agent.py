@@ -17,6 +17,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -36,6 +37,7 @@ from phalanx.run.plan import PlanError
 PROJECT, CALL = "project.tar", "call.pickle"
 _BEAT = 1.0
 _DIAL_FOR = 120.0  # seconds in which the driver must be reached
+_REFUSED_FOR = 10.0  # seconds after which a driver that refuses us is taken for gone
 _STALE = 10.0  # seconds for one attempt to reach it
 
 
@@ -85,7 +87,7 @@ class Agent:
                     self._run(message.data)
         except (PlanError, PackingError) as error:
             self._link.send("refused", text=str(error))
-        except (OSError, KeyError, ValueError, TypeError) as error:
+        except (OSError, KeyError, ValueError, TypeError, subprocess.SubprocessError) as error:
             self._link.send("refused", text=f"the agent could not do it: {type(error).__name__}: {error}")
 
     def _unpack(self) -> None:
@@ -118,7 +120,7 @@ class Agent:
         self._asked_to_end = True  # between attempts; during one the supervisor takes signals
 
 
-def _over_streams() -> tuple[Link, str, str]:
+def _over_streams() -> tuple[Link, str]:
     """Take the standard streams for ourselves, so that nothing that prints can break a frame."""
     reading, writing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -131,17 +133,16 @@ def _over_streams() -> tuple[Link, str, str]:
         if not piece:
             sys.exit("phalanx agent: nobody speaks to it on standard input; it is started by phalanx, not by hand")
         token += piece
+    link = Link.over_pipes(reading, writing)
+    link.mark()
+    link.prove(token.decode().strip(), is_driver=False)
     given = os.environ.get("PHALANX_ADDRESS")
     by_ssh = os.environ.get("SSH_CONNECTION", "").split()
-    return (
-        Link.over_pipes(reading, writing),
-        token.decode().strip(),
-        given or (by_ssh[2] if len(by_ssh) == 4 else "127.0.0.1"),
-    )
+    return link, given or (by_ssh[2] if len(by_ssh) == 4 else "127.0.0.1")
 
 
-def _over_network() -> tuple[Link, str, str]:
-    """Connect to the first of the driver's addresses that answers."""
+def _over_network() -> tuple[Link, str]:
+    """Connect to the first of the driver's addresses at which a holder of the job's token answers."""
     token = os.environ.pop("PHALANX_TOKEN", "")
     if file := os.environ.get("PHALANX_TOKEN_FILE"):
         try:
@@ -151,20 +152,28 @@ def _over_network() -> tuple[Link, str, str]:
     addresses = [one for one in os.environ.get("PHALANX_DRIVER", "").split(",") if one]
     if not token or not addresses:
         sys.exit("phalanx agent: PHALANX_DRIVER and PHALANX_TOKEN_FILE or PHALANX_TOKEN must be set")
-    deadline, last = time.monotonic() + _DIAL_FOR, ""
-    while time.monotonic() < deadline:
+    began = time.monotonic()
+    told: dict[str, Exception] = {}
+    while time.monotonic() < began + _DIAL_FOR:
         for address in addresses:
             host, _, port = address.rpartition(":")
             try:
                 connected = socket.create_connection((host.strip("[]"), int(port)), timeout=_STALE)
-            except (OSError, ValueError) as error:
-                last = f"{address}: {error}"
+                connected.settimeout(None)
+                own = os.environ.get("PHALANX_ADDRESS") or connected.getsockname()[0]
+                link = Link.over_socket(connected)
+                link.prove(token, is_driver=False)
+            except (OSError, ValueError, LinkError) as error:
+                told[address] = error
                 continue
-            connected.settimeout(None)
-            own = os.environ.get("PHALANX_ADDRESS") or connected.getsockname()[0]
-            return Link.over_socket(connected), token, own
+            return link, own
+        # The driver listens before any agent is started: where a machine answers and it is not there, it is gone.
+        is_gone = any(isinstance(one, (ConnectionError, LinkError)) for one in told.values())
+        if is_gone and time.monotonic() > began + _REFUSED_FOR:
+            break
         time.sleep(1.0)
-    sys.exit(f"phalanx agent on {node_name()}: the driver cannot be reached ({last}); is its port open to this node?")
+    words = "; ".join(f"{address}: {error}" for address, error in told.items())
+    sys.exit(f"phalanx agent on {node_name()}: the driver cannot be reached ({words}); is its port open to this node?")
 
 
 def forget(prefixes: str) -> None:
@@ -182,17 +191,17 @@ def main() -> None:
     parser.add_argument("--name-in", metavar="NAME", default="PHALANX_NODE_NAME")
     parser.add_argument("--forget", metavar="PREFIX,…", default="")
     options = parser.parse_args()
-    link, token, address = _over_network() if options.dial else _over_streams()
+    try:
+        link, address = _over_network() if options.dial else _over_streams()
+    except (LinkError, OSError) as error:
+        sys.exit(f"phalanx agent on {node_name()}: {error}")
     number = os.environ.get(options.node_in, "")
     name = os.environ.get(options.name_in) or node_name()
     forget(options.forget)
     try:
-        link.prove(token, is_driver=False)
         with Scratch() as scratch:
             Agent(link, scratch.folder, address, name).serve(int(number) if number.isdigit() else None)
-    except LinkError as error:
-        sys.exit(f"phalanx agent on {node_name()}: {error}")
-    except (BrokenPipeError, ConnectionError):
+    except ConnectionError:
         sys.exit(f"phalanx agent on {node_name()}: the driver is gone")
     finally:
         with contextlib.suppress(OSError):

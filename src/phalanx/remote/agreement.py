@@ -8,7 +8,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
 
 from phalanx import __version__
@@ -39,6 +38,11 @@ def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
 
 
 def _version(name: str) -> str | None:
+    from importlib.metadata import (
+        PackageNotFoundError,
+        version,
+    )  # slow to load; a local job needs none
+
     try:
         return version(name)
     except PackageNotFoundError:
@@ -77,6 +81,8 @@ def needed_packages(framework: str, modules: Iterable[str]) -> dict[str, str]:
     names = list(_DISTRIBUTIONS.get(framework, ()))
     tops = {module.partition(".")[0] for module in modules} - set(sys.stdlib_module_names) - {"phalanx", "__main__"}
     if tops:
+        from importlib.metadata import packages_distributions
+
         known = packages_distributions()
         names += [name for top in sorted(tops) for name in known.get(top, ())[:1]]
     return {name: found for name in dict.fromkeys(names) if (found := _version(name)) is not None}

@@ -7,23 +7,27 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from phalanx.backends.backend import BackendError, Plan, State
-from phalanx.frameworks.launching import load_launchable, needs_store
+from phalanx.frameworks.launching import load_launchable, needs_store, seats_of, serves
+from phalanx.remote.briefing import briefing
 from phalanx.remote.gathering import Gathering, plan_job
 from phalanx.remote.job import Exit, Job, Outcome, StartError
 from phalanx.remote.judging import Judging
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.lines import Line
 from phalanx.remote.link import Message
+from phalanx.remote.shrinking import without_lost
 from phalanx.remote.viewer import Viewer
 from phalanx.run.ending import Reason
 from phalanx.sources.secrets import redact_command
 
 _TICK = 0.1
+_OVERSLEPT = (
+    5.0  # seconds between two looks, after which it was us who did not listen: a stopped process, a closed laptop
+)
 
 
 class Driver:
@@ -42,8 +46,11 @@ class Driver:
         self._reason: Reason | None = None
         self._ends_at: float | None = None
         self._has_ended_all = False
+        self._first_lost: tuple[int, ...] = ()
+        self._hosts: dict[int, str] = {}  # by rank
         self._judging = Judging(self.keeping, viewer.stage)
         self._deadline: float | None = None
+        self._looked = time.monotonic()
 
     def plan(self) -> Plan:
         """What the engine would do. Raises BackendError."""
@@ -93,7 +100,7 @@ class Driver:
         report = self._judging.final(needed=reason.status != 0 and reason.kind != "cancelled")
         self._state = {"done": State.DONE, "cancelled": State.CANCELLED}.get(reason.kind, State.FAILED)
         return Outcome(
-            reason, self.keeping.folder, self.keeping.results, report, dict(self._exits), self._hosts(),
+            reason, self.keeping.folder, self.keeping.results, report, dict(self._exits), self._hosts,
             self.job.workers, self.attempt + 1,
         )  # fmt: skip
 
@@ -105,17 +112,27 @@ class Driver:
                 "name": job.name,
                 "size": job.workers,
                 "framework": job.framework,
-                "roles": [],
+                "roles": [f"{seat.role}:{seat.index}" for seat in seats_of(job.workers, job.roles)]
+                if job.roles
+                else [],
                 "backend": job.backend.NAME,
             }
         )
 
     def _attempts(self) -> Reason:
+        reason: Reason | None = None
         for number in range(self.job.retries + 1):
+            try:
+                if self._gathering is None or not all(line.is_open for line in self._gathering.by_node.values()):
+                    self._engage()
+                ports = self._hold_ports()
+            except (StartError, BackendError) as error:
+                if reason is None or self._cancelled.is_set():
+                    raise
+                self._viewer.stage.say(f"cannot start again: {error}")
+                return reason  # why it failed is worth more than why it could not be tried again
             self.attempt = number
-            if self._gathering is None or not all(line.is_open for line in self._gathering.by_node.values()):
-                self._engage()
-            reason = self._run_attempt(number)
+            reason = self._run_attempt(number, *ports)
             if reason.kind == "cannot-start":
                 raise StartError(reason.text)
             again = reason.may_restart and number < self.job.retries and not self._cancelled.is_set()
@@ -124,74 +141,49 @@ class Driver:
                 break
             self._shrink()
             self._viewer.stage.say(f"{reason.text}: starting again ({number + 1} of {self.job.retries})")
+        assert reason is not None
         return reason
 
     def _shrink(self) -> None:
-        """Leave out nodes that were lost, where the user allows fewer workers and the engine can do without a node."""
-        gathering, without = self._gathering, getattr(self.job.backend, "without", None)
-        if gathering is None or without is None or self.job.fewest is None:
-            return
-        lost = [node for node, line in gathering.by_node.items() if not line.is_open]
-        left = sum(count for node, count in enumerate(gathering.layout) if node not in lost)
-        if lost and left >= self.job.fewest:
-            names = [gathering.by_node[node].host for node in lost]
-            self.job = replace(self.job, workers=left, options=without(self.job.options, tuple(names)))
-            self.keeping.writer.amend({"size": left})
-            self._viewer.stage.say(f"going on with {left} workers, without {', '.join(names)}")
+        """Leave out nodes that were lost, where that is allowed."""
+        if self._gathering is not None and (found := without_lost(self.job, self._gathering, self._first_lost)):
+            self.job, names = found
+            self.keeping.writer.amend({"size": self.job.workers})
+            self._viewer.stage.say(f"going on with {self.job.workers} workers, without {', '.join(names)}")
 
     def _engage(self) -> None:
         if self._gathering is not None:
             self._gathering.dismiss()
         self._state = State.STARTING
-        self._gathering = Gathering(self.job, self.keeping, self._viewer.hear, self._viewer.stage.say)
-        self._gathering.engage(self._cancelled.is_set)
+        say, hears = self._viewer.stage.say, self._viewer.hear
+        self._gathering = Gathering(self.job, self.keeping, hears, say, self._cancelled.is_set)
+        self._gathering.engage()
 
-    def _run_attempt(self, number: int) -> Reason:
+    def _hold_ports(self) -> tuple[list[int], int | None]:
+        """The ports at which the ranks meet, and the store's."""
+        assert self._gathering is not None
+        framework = load_launchable()[self.job.framework]
+        count = framework.ports_needed(self.job.workers)
+        return self._gathering.prepare(count, count == self.job.workers, needs_store(framework))
+
+    def _run_attempt(self, number: int, ports: list[int], store_port: int | None) -> Reason:
         gathering = self._gathering
         assert gathering is not None
         self._exits, self._reason, self._ends_at, self._has_ended_all = {}, None, None, False
+        self._first_lost = ()
+        self._hosts = {rank: line.host for line in gathering.by_node.values() for rank in line.ranks}
         self._judging.forget()
         self.keeping.close()
         self.keeping.begin_attempt(number, self.job.workers)
         self._viewer.begin(self.job.workers)
-        framework = load_launchable()[self.job.framework]
-        count = framework.ports_needed(self.job.workers)
-        ports, store_port = gathering.prepare(count, count == self.job.workers, needs_store(framework))
+        run_id = self.keeping.folder.name
         for line in gathering.by_node.values():
-            line.link.send("start", **self._order(line, number, ports, store_port))
+            with contextlib.suppress(OSError):  # a node that is gone is heard of as any other that vanishes
+                line.link.send("start", **briefing(self.job, gathering, line, number, ports, store_port, run_id))
         self._state = State.RUNNING
         if self._deadline is None and self.job.timeout is not None:
             self._deadline = time.monotonic() + self.job.timeout
         return self._follow(gathering)
-
-    def _order(self, line: Line, number: int, ports: list[int], store_port: int | None) -> dict[str, Any]:
-        job, gathering = self.job, self._gathering
-        assert gathering is not None
-        told = {
-            name: getattr(job, name)
-            for name in (
-                "framework", "is_call", "command", "is_module", "is_program", "path", "root", "python", "environment",
-                "secrets", "devices", "gpus", "grace", "inside", "stall_after", "stall_at_most",
-            )
-        }  # fmt: skip
-        return told | {
-            "attempt": number,
-            "node": line.node,
-            "layout": gathering.layout,
-            "size": job.workers,
-            "hosts": gathering.hosts(),
-            "ports": ports,
-            "store_port": store_port,
-            "run_id": self.keeping.folder.name,
-            "max_restarts": job.retries,
-            "environment": {**job.environment, **self._attempt_variables(number)},
-            "on_stall": "report" if job.on_stall == "abort" else job.on_stall,  # who is to end is decided here
-        }
-
-    def _attempt_variables(self, number: int) -> dict[str, str]:
-        """By which code inside a function learns that it is not the first attempt."""
-        kept = {"PHALANX_CHECKPOINTS": self.job.checkpoints} if self.job.checkpoints else {}
-        return {"PHALANX_ATTEMPT": str(number), **kept}
 
     def _follow(self, gathering: Gathering) -> Reason:
         busy = set(gathering.by_node)
@@ -247,10 +239,20 @@ class Driver:
         by = data.get("by")
         self._exits[rank] = Exit(rank, code, str(data.get("how")), order, str(by) if by else None, line.host)
         self._viewer.ended(rank)
+        self._end_service()
         if code != 0 and not by:
             status = code if code > 0 else 128 - code
             where = f" on {line.host}" if self._gathering and len(self._gathering.by_node) > 1 else ""
             self._begin_end(Reason("failed", f"rank {rank}{where} ended with {data.get('how')}", status, (rank,)))
+
+    def _end_service(self) -> None:
+        """Parameter servers wait for ever; when the ranks that they serve are done, on whatever node, their nodes are told."""
+        seats = seats_of(self.job.workers, self.job.roles)
+        served = [seat.rank for seat in seats if not serves(seat, seats)]
+        if self.job.roles and self._gathering is not None and all(rank in self._exits for rank in served):
+            for line in self._gathering.by_node.values():
+                with contextlib.suppress(OSError):
+                    line.link.send("over", attempt=self.attempt)
 
     def _lost(self, line: Line) -> None:
         """A node without a word: its ranks are gone, and that is what broke the job, unless it was already ending."""
@@ -268,6 +270,7 @@ class Driver:
                 self._exits[rank] = Exit(rank, -9, text, order, by, line.host)
                 self._viewer.ended(rank)
         if by is None:
+            self._first_lost = line.ranks
             self._begin_end(Reason("failed", text, 137, line.ranks))
 
     def _begin_end(self, reason: Reason, now: bool = False) -> None:
@@ -278,11 +281,16 @@ class Driver:
 
     def _tick(self, gathering: Gathering, busy: set[int]) -> None:
         now = time.monotonic()
+        overslept = now - self._looked > _OVERSLEPT
+        self._looked = now
         for node in list(busy):
             line = gathering.by_node[node]
-            if now - line.heard > self.job.silent_for and line.is_open:
-                line.why = f"no word for {self.job.silent_for:g} s"
-                line.link.close()
+            line.heard = now if overslept else line.heard
+            if now - line.heard > self.job.silent_for:
+                line.is_open, line.why = False, f"no word for {self.job.silent_for:g} s"
+                line.link.hang_up()
+                self._lost(line)
+                busy.discard(node)
         if self._cancelled.is_set() and (self._reason is None or self._reason.kind != "cancelled"):
             self._reason, self._ends_at = Reason("cancelled", "cancelled", 130), now
             self._has_ended_all = False
@@ -303,9 +311,5 @@ class Driver:
         for node in busy:
             with contextlib.suppress(OSError):
                 gathering.by_node[node].link.send(
-                    "end", reason=reason.kind, text=reason.text, status=reason.status, force=force
+                    "end", reason=reason.kind, text=reason.text, status=reason.status, force=force, attempt=self.attempt
                 )
-
-    def _hosts(self) -> dict[int, str]:
-        lines = self._gathering.by_node.values() if self._gathering is not None else ()
-        return {rank: line.host for line in lines for rank in line.ranks}

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from phalanx.backends import check_options
+from phalanx.backends import can_shrink, check_options
 from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
+from phalanx.remote.addresses import addresses_at, listen_at
 from phalanx.remote.agreement import differences, interpreter
 from phalanx.remote.job import Job, StartError
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.lines import Hears, Line, Lines
-from phalanx.remote.link import MOST_PAYLOAD, Link, Message
+from phalanx.remote.link import MOST_PAYLOAD, Message
 
 TOKEN_FILE = "token"
-_PORT = "PHALANX_DRIVER_PORT"  # at which the driver listens, where its nodes reach it through a firewall
+_LOOK = 0.3  # seconds between two looks at the engine, and at whether the user has given up
+_WORDS_AFTER_LOSS = 3.0  # seconds in which an engine may still say why an agent is gone
 _LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
 
 
 def agent_command(job: Job) -> tuple[str, ...]:
     """What the engine is to start on each node."""
     dial = () if job.backend.REACH is Reach.STREAMS else ("--dial",)
-    python = sys.executable if job.backend.NAME == "local" or job.python is None else job.python
-    return (python, "-m", "phalanx.remote.agent", *dial)
+    there = None if job.backend.NAME == "local" else job.agent_python or job.python
+    return (there or sys.executable, "-m", "phalanx.remote.agent", *dial)
 
 
 def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PORT") -> Request:
@@ -54,6 +55,8 @@ def plan_job(job: Job, folder: Path) -> Plan:
     """The engine's plan, with nothing done. Raises BackendError."""
     check_options(job.backend, job.options)
     plan = job.backend.plan(request_of(job, folder))
+    if job.fewest is not None and not can_shrink(job.backend):
+        raise BackendError(f"{job.backend.NAME} cannot go on with fewer nodes: give one number of workers")
     if job.framework == "horovod" and len(set(plan.layout)) > 1:
         raise BackendError(f"Horovod wants as many workers on each node as on the others, and not {plan.layout}")
     return plan
@@ -62,10 +65,13 @@ def plan_job(job: Job, folder: Path) -> Plan:
 class Gathering:
     """The nodes of one job: engaged once, or again after one was lost."""
 
-    def __init__(self, job: Job, keeping: Keeping, hears: Hears, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, job: Job, keeping: Keeping, hears: Hears, say: Callable[[str], None], is_cancelled: Callable[[], bool]
+    ) -> None:
         self._job = job
         self._keeping = keeping
         self._say = say
+        self._is_cancelled = is_cancelled
         self._token = secrets.token_urlsafe(32)
         self.lines = Lines(self._token, keeping, hears)
         self.by_node: dict[int, Line] = {}
@@ -74,37 +80,25 @@ class Gathering:
         self.state = State.STARTING
         self.reason = ""
 
-    def engage(self, is_cancelled: Callable[[], bool]) -> None:
+    def engage(self) -> None:
         """Have agents started and wait until all of them are ready for work. Raises StartError or BackendError."""
         job = self._job
         driver = ""
         if (host := _LISTENS.get(job.backend.REACH)) is not None:
-            port = self._listen(host)
-            names = [host] if host.startswith("127.") else _addresses()
-            driver = ",".join(f"{name}:{port}" for name in names)
+            driver = addresses_at(host, listen_at(host, self.lines.listen))
         request = request_of(job, self._keeping.job, self._token, driver)
         plan = job.backend.plan(request)
         self.layout = plan.layout
         self._write_files(plan)
         self.started = job.backend.start(plan, request)
         for node, streams in self.started.streams().items():
-            streams.to_agent.write(f"{self._token}\n".encode())
-            streams.to_agent.flush()
-            link = Link.over_pipes(streams.from_agent.fileno(), streams.to_agent.fileno())
-            self.lines.add(link, node)
-        self._wait_for_all(plan, is_cancelled)
+            with contextlib.suppress(OSError):  # it is gone already; what it said is told by the engine
+                streams.to_agent.write(f"{self._token}\n".encode())
+                streams.to_agent.flush()
+            self.lines.add(streams, node)
+        self._wait_for_all(plan)
         self._check()
         self._send_files()
-
-    def _listen(self, host: str) -> int:
-        """At the port that the user's firewall is open for, if there is one. Raises StartError."""
-        wish = os.environ.get(_PORT, "0")
-        if not wish.isdigit() or int(wish) > 65535:
-            raise StartError(f"{_PORT}={wish}: give the number of a port")
-        try:
-            return self.lines.listen(host, int(wish))
-        except OSError as error:
-            raise StartError(f"cannot listen at port {wish} ({_PORT}): {error.strerror}") from error
 
     def _write_files(self, plan: Plan) -> None:
         """The plan's files, and the token where agents connect by themselves; readable by the user alone."""
@@ -116,27 +110,35 @@ class Gathering:
         except OSError as error:
             raise StartError(f"cannot write {error.filename}: {error.strerror}") from error
 
-    def _wait_for_all(self, plan: Plan, is_cancelled: Callable[[], bool]) -> None:
+    def _wait_for_all(self, plan: Plan) -> None:
         assert self.started is not None
         ran_since: float | None = None
+        lost_at: float | None = None
         while len(self.by_node) < len(plan.layout):
-            if is_cancelled():
-                raise StartError("cancelled before it ran")
-            try:
-                line, message = self.lines.events.get(timeout=0.3)
-            except queue.Empty:
-                line = message = None  # type: ignore[assignment]
-            if line is not None and message is not None and message.kind == "node":
-                self._seat(line, message, plan)
-                continue
+            self._stop_if_cancelled()
+            with contextlib.suppress(queue.Empty):
+                line, message = self.lines.events.get(timeout=_LOOK)
+                if message is not None and message.kind == "node":
+                    self._seat(line, message, plan)
+                    continue
+                if message is None and line.node is not None and lost_at is None:
+                    self.by_node.pop(line.node, None)
+                    self.lines.refused += [line.why] if line.why and not self.lines.refused else []
+                    lost_at = time.monotonic()
             engine, self.reason = self.started.follow()
             if engine in (State.FAILED, State.DONE, State.CANCELLED):
                 raise StartError(self._why_not(plan, engine))
+            if lost_at is not None and time.monotonic() - lost_at > _WORDS_AFTER_LOSS:
+                raise StartError(self._why_not(plan, State.FAILED))
             self.state = State.QUEUED if engine is State.QUEUED else State.STARTING
             if engine is State.RUNNING:
                 ran_since = ran_since or time.monotonic()
                 if time.monotonic() - ran_since > self._job.start_within:
                     raise StartError(self._why_not(plan, engine))
+
+    def _stop_if_cancelled(self) -> None:
+        if self._is_cancelled():
+            raise StartError("cancelled before it ran")
 
     def _seat(self, line: Line, message: Message, plan: Plan) -> None:
         """Give an agent its place: the one it was started for, else the first that is free."""
@@ -144,7 +146,7 @@ class Gathering:
         free = [node for node in range(len(plan.layout)) if node not in self.by_node]
         node = told if isinstance(told, int) and told in free else (free[0] if told is None else None)
         if node is None:
-            line.link.close()  # one more than was asked for, or the same number twice
+            line.link.hang_up()  # one more than was asked for, or the same number twice
             return
         first = sum(plan.layout[:node])
         line.node, line.ranks = node, tuple(range(first, first + plan.layout[node]))
@@ -157,7 +159,7 @@ class Gathering:
     def _why_not(self, plan: Plan, engine: State) -> str:
         missing = [node for node in range(len(plan.layout)) if node not in self.by_node]
         names = ", ".join(plan.nodes[node] if node < len(plan.nodes) else f"node {node}" for node in missing)
-        reason = self.reason or (self.lines.refused[-1] if self.lines.refused else "")
+        reason = "; ".join(filter(None, [self.reason, *self.lines.refused[-1:]]))
         if engine is State.RUNNING:
             return f"no word from {names} within {self._job.start_within:g} s" + (f" ({reason})" if reason else "")
         return f"not all agents came up: {reason or f'{names}: {engine}'}"
@@ -169,7 +171,7 @@ class Gathering:
             return
         here, told = interpreter(), []
         for line in self.by_node.values():
-            line.link.send("check", packages=list(job.packages), python=job.python)
+            _tell(line, "check", packages=list(job.packages), python=job.python)
         for line, message in self._answers("packages"):
             found = differences(here, message.data["interpreter"], job.packages, message.data.get("found") or {})
             told += [f"{line.host}: {'; '.join(found)}"] if found else []
@@ -188,19 +190,24 @@ class Gathering:
                     _send_file(line, name, path)
         if self._job.project is not None:
             for line in self.by_node.values():
-                line.link.send("unpack")
+                _tell(line, "unpack")
 
     def _answers(self, kind: str) -> list[tuple[Line, Message]]:
         """One answer of this kind from each node. Raises StartError where one refuses or is lost."""
         found: dict[int, tuple[Line, Message]] = {}
         deadline = time.monotonic() + self._job.start_within
         while len(found) < len(self.by_node):
+            self._stop_if_cancelled()
             try:
-                line, message = self.lines.events.get(timeout=max(0.1, deadline - time.monotonic()))
+                line, message = self.lines.events.get(timeout=_LOOK)
             except queue.Empty:
+                if time.monotonic() < deadline:
+                    continue
                 missing = sorted(one.host for node, one in self.by_node.items() if node not in found)
                 raise StartError(f"no answer from {', '.join(missing)}") from None
             if line.node is None:
+                if message is not None:
+                    line.link.hang_up()  # one more than was asked for
                 continue
             if message is None:
                 raise StartError(f"{line.host} was lost before the job ran" + (f": {line.why}" if line.why else ""))
@@ -214,7 +221,7 @@ class Gathering:
         """Have ports held: one for each rank where it runs, or all of them on node 0. Returns them and the store's."""
         for node, line in self.by_node.items():
             count = len(line.ranks) if each_rank else (ports if node == 0 else 0)
-            line.link.send("prepare", ports=count, store=store and node == 0)
+            _tell(line, "prepare", ports=count, store=store and node == 0)
         answers = self._answers("ready")
         found = [int(port) for _, message in answers for port in message.data["ports"]]
         return found, answers[0][1].data.get("store_port")
@@ -258,8 +265,16 @@ def _send_file(line: Line, name: str, path: Path) -> None:
     with path.open("rb") as file:
         buffer, offset = bytearray(MOST_PAYLOAD), 0
         while count := file.readinto(buffer):
-            line.link.send("put", memoryview(buffer)[:count], name=name, offset=offset)
+            _tell(line, "put", memoryview(buffer)[:count], name=name, offset=offset)
             offset += count
+
+
+def _tell(line: Line, kind: str, payload: bytes | memoryview = b"", /, **data: Any) -> None:
+    """Raises StartError where the node is gone."""
+    try:
+        line.link.send(kind, payload, **data)
+    except OSError as error:
+        raise StartError(f"{line.host} was lost before the job ran: {line.why or error}") from error
 
 
 def _write_private(path: Path, text: str, mode: int) -> None:
@@ -267,16 +282,3 @@ def _write_private(path: Path, text: str, mode: int) -> None:
     path.touch(mode)
     path.chmod(mode)
     path.write_text(text, encoding="utf-8")
-
-
-def _addresses() -> list[str]:
-    """How other machines may call this one: the name, then its addresses."""
-    name = socket.gethostname()
-    try:
-        found = socket.gethostbyname_ex(name)[2]
-    except OSError:
-        found = []
-    return list(dict.fromkeys([*(one for one in found if not one.startswith("127.")), name]))
-
-
-__all__ = ["BackendError", "Gathering", "plan_job", "request_of"]

@@ -34,6 +34,8 @@ class Job:
     options: Mapping[str, object] = field(default_factory=dict)
     gpus: int | None = None
     devices: str | None = None
+    roles: Mapping[str, int] = field(default_factory=dict)  # of TensorFlow's tasks
+    virtual_devices: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)  # that every node must have, with versions
@@ -47,7 +49,10 @@ class Job:
     inside: bool = True
     stall_after: float = 8.0
     stall_at_most: float = 600.0
-    python: str | None = None
+    python: str | None = (
+        None  # the ranks' interpreter; the agent's too, but for this machine, unless the next says otherwise
+    )
+    agent_python: str | None = None
     start_within: float = 300.0  # seconds for the agents to report once the engine runs them
     silent_for: float = 60.0  # seconds without a word after which a node counts as lost
 

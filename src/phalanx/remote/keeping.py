@@ -123,7 +123,7 @@ class Keeping:
     def clean(self) -> None:
         """What was only needed while the job ran: call, project, token, the engine's files. Results stay until they are read."""
         for path in self.job.iterdir():
-            if path.is_file() and not path.name.startswith("engine-"):
+            if path.is_file():
                 path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.job.rmdir()

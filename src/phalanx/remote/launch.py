@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -26,7 +27,6 @@ from phalanx.run.screen import Screen
 from phalanx.run.verdict import short_text
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_NOT_YET = "with --on it is not possible yet; leave it out, or run without --on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,11 @@ class Ended:
 def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
     """The job for a script. Raises PlanError, where the engine or the script does not allow it."""
     spec = plan.spec
-    if spec.roles:
-        raise PlanError(f"--roles: {_NOT_YET}")
-    if spec.virtual_devices:
-        raise PlanError(f"--virtual-devices: {_NOT_YET}")
+    if spec.recorder is not None:
+        raise PlanError("--record: a recording is made without --on only")
     name, _, hosts = on.partition("://")
     wishes = {**({"hosts": hosts} if hosts else {}), **options}
+    agent_python = wishes.pop("agent_python", None)
     try:
         backend = load_backend(name)
         check_options(backend, wishes)
@@ -65,6 +64,10 @@ def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
         is_program=spec.is_program,
         options=wishes,
         devices=spec.devices,
+        roles=spec.roles,
+        virtual_devices=spec.virtual_devices,
+        python=spec.python if spec.python != sys.executable else None,
+        agent_python=agent_python,
         environment=spec.environment,
         packages=needed_packages(plan.framework.NAME, ()),
         timeout=spec.timeout,

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import queue
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from phalanx.backends.backend import Streams
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.remote.packing import PackingError
 
 _MOST_STRANGERS = 64  # connections that have not proved themselves, at a time
-_GREETING = 15  # seconds for the proof
+_GREETING = 15.0  # seconds for the proof
+_PATIENCE = 60.0  # seconds in which an agent must take what it is sent
 
 
 @dataclass(slots=True, eq=False)
@@ -48,12 +49,21 @@ class Lines:
         self._keeping = keeping
         self._hears = hears
         self._listening: socket.socket | None = None
-        self._strangers = 0
+        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
+        self._all: list[Line] = []
         self.refused: list[str] = []
 
-    def add(self, link: Link, node: int | None) -> None:
-        """A line that is private to us and one agent."""
+    def add(self, streams: Streams, node: int) -> None:
+        """A line that is private to us and one agent: what an engine carries."""
+        link = Link.over_pipes(
+            streams.from_agent.fileno(),
+            streams.to_agent.fileno(),
+            hang_up=streams.to_agent.close,
+            close=streams.from_agent.close,
+            patience=_PATIENCE,
+        )
         line = Line(link, node)
+        self._all.append(line)
         threading.Thread(target=self._read, args=(line,), name=f"phalanx-node{node}", daemon=True).start()
 
     def listen(self, host: str, port: int = 0) -> int:
@@ -63,46 +73,57 @@ class Lines:
         return int(self._listening.getsockname()[1])
 
     def close(self) -> None:
-        """Take no more agents."""
+        """Take no more agents, and part from those that are still there."""
         if self._listening is not None:
             with contextlib.suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
             self._listening.close()
             self._listening = None
+        for line in self._all:
+            line.link.hang_up()
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
             try:
-                connected, _ = listening.accept()
+                connected, peer = listening.accept()
             except OSError:
                 return
-            if self._strangers >= _MOST_STRANGERS:
+            if not self._strangers.acquire(blocking=False):
                 connected.close()
                 continue
-            self._strangers += 1
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", _GREETING, 0))
-            threading.Thread(target=self._greet, args=(connected,), name="phalanx-greeting", daemon=True).start()
+            threading.Thread(
+                target=self._greet, args=(connected, peer[0]), name="phalanx-greeting", daemon=True
+            ).start()
 
-    def _greet(self, connected: socket.socket) -> None:
-        peer = connected.getpeername()[0] if connected.fileno() >= 0 else "?"
-        line = Line(Link.over_socket(connected))
+    def _greet(self, connected: socket.socket, peer: str) -> None:
         try:
+            line = Line(Link.over_socket(connected, _PATIENCE))
+            # For the whole of it: a stranger that says a byte now and then would keep its place for ever.
+            limit = threading.Timer(_GREETING, line.link.hang_up)
+            limit.daemon = True
+            limit.start()
             self._prove(line, peer)
+            limit.cancel()
+        except OSError:  # it was gone before it could be greeted
+            connected.close()
+            return
         finally:
-            self._strangers -= 1
+            self._strangers.release()
         if line.is_open:
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
+            self._all.append(line)
             self._listen_to(line)
 
     def _read(self, line: Line) -> None:
-        self._prove(line, f"node {line.node}")
+        self._prove(line, f"node {line.node}", marked=True)
         if line.is_open:
             self._listen_to(line)
         else:
             self.events.put((line, None))
 
-    def _prove(self, line: Line, who: str) -> None:
+    def _prove(self, line: Line, who: str, marked: bool = False) -> None:
         try:
+            if marked:
+                line.link.await_mark()
             line.link.prove(self._token, is_driver=True)
         except (LinkError, OSError) as error:
             line.is_open, line.why = False, str(error)

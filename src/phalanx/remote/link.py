@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import secrets
+import select
 import socket
 import struct
 import threading
@@ -26,6 +27,8 @@ _CODE = 32  # bytes of a SHA-256
 _MOST_HEADER = 1 << 20
 MOST_PAYLOAD = 1 << 20  # what is larger is sent in pieces
 _MOST_BEFORE_PROOF = 4096  # a stranger cannot make us keep more than this
+_MARKER = b"\0phalanx agent\n"  # before the first frame, where a login shell may have printed something
+_MOST_NOISE = 1 << 16
 
 
 class LinkError(Exception):
@@ -42,45 +45,78 @@ class Message:
 
 
 class Link:
-    """Both directions of one line. `send` may be called from several threads, `receive` from one."""
+    """Both directions of one line. `send` and `hang_up` may be called from several threads, `receive` and `close` from one."""
 
-    def __init__(self, reading: int, writing: int, close: Callable[[], None], is_private: bool) -> None:
+    def __init__(
+        self,
+        reading: int,
+        writing: int,
+        hang_up: Callable[[], None],
+        close: Callable[[], None],
+        is_private: bool,
+        patience: float | None,
+    ) -> None:
         self._reading = os.fdopen(reading, "rb", buffering=1 << 18, closefd=False)
         self._writing = writing
+        self._hang_up = hang_up
         self._close = close
         self._is_private = is_private  # a pipe or an SSH channel: nobody else can write into it
+        self._patience = patience
         self._sending = threading.Lock()
+        self._is_over = False
         self._keys: tuple[bytes, bytes] | None = None  # of what we send, of what we receive
         self._sent = self._received = 0
         self._limit = _MOST_BEFORE_PROOF
 
     @classmethod
-    def over_socket(cls, connected: socket.socket) -> Link:
-        """A line over TCP."""
+    def over_socket(cls, connected: socket.socket, patience: float | None = None) -> Link:
+        """A line over TCP. With `patience` a message that the other side does not take for so many seconds is an error."""
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-
-        def close() -> None:
-            with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
-            connected.close()
-
-        return cls(connected.fileno(), connected.fileno(), close, is_private=False)
+        if patience is not None:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(patience), 0))
+        end = connected.fileno()
+        return cls(end, end, lambda: connected.shutdown(socket.SHUT_RDWR), connected.close, False, patience)
 
     @classmethod
-    def over_pipes(cls, reading: int, writing: int, close: Callable[[], None] = lambda: None) -> Link:
-        """A line over two pipes that only the two sides hold."""
-        return cls(reading, writing, close, is_private=True)
+    def over_pipes(
+        cls,
+        reading: int,
+        writing: int,
+        hang_up: Callable[[], None] = lambda: None,
+        close: Callable[[], None] = lambda: None,
+        patience: float | None = None,
+    ) -> Link:
+        """A line over two pipes that only the two sides hold. `hang_up` closes the end that is written to."""
+        if patience is not None:
+            os.set_blocking(writing, False)
+        return cls(reading, writing, hang_up, close, True, patience)
+
+    def mark(self) -> None:
+        """Say that frames begin here."""
+        _write_all(self._writing, [_MARKER], self._patience)
+
+    def await_mark(self) -> None:
+        """Pass over what a login shell or a module system prints before the agent speaks. Raises LinkError."""
+        heard = bytearray()
+        while not heard.endswith(_MARKER):
+            piece = self._read(1)
+            if piece is None or len(heard) > _MOST_NOISE:
+                said = heard.decode("utf-8", "replace").strip()[-200:]
+                raise LinkError("no agent speaks there" + (f"; what was said instead: {said!r}" if said else ""))
+            heard += piece
 
     def send(self, kind: str, payload: bytes | memoryview = b"", /, **data: Any) -> None:
-        """Send one message. Raises OSError when the line is broken."""
+        """Send one message. Raises OSError when the line is broken or was hung up."""
         header = json.dumps({"kind": kind, **data}, separators=(",", ":"), default=str).encode()
         with self._sending:
+            if self._is_over:
+                raise BrokenPipeError("the line was hung up")
             parts = [_LENGTHS.pack(len(header), len(payload)), header, payload]
             if self._keys is not None:
                 parts.append(_code(self._keys[0], self._sent, header, payload))
                 self._sent += 1
-            _write_all(self._writing, parts)
+            _write_all(self._writing, parts, self._patience)
 
     def receive(self) -> Message | None:
         """The next message; None when the other side is gone. Raises LinkError for what is no message of ours."""
@@ -125,8 +161,20 @@ class Link:
             )
         self._limit = max(_MOST_HEADER, MOST_PAYLOAD)
 
+    def hang_up(self) -> None:
+        """Say no more. The other side sees the end of the line, and so does whoever reads here."""
+        self._is_over = True
+        # A message that is under way keeps the descriptor: closed under it, its number could be another file's by now.
+        if self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError):
+                    self._hang_up()
+            finally:
+                self._sending.release()
+
     def close(self) -> None:
-        """Hang up."""
+        """Hang up and give the descriptors back; for the one who reads."""
+        self.hang_up()
         with contextlib.suppress(OSError):
             self._close()
 
@@ -166,10 +214,17 @@ def _code(key: bytes, count: int, header: bytes, payload: bytes | memoryview) ->
     return code.digest()
 
 
-def _write_all(descriptor: int, parts: list[bytes | memoryview]) -> None:
+def _write_all(descriptor: int, parts: list[bytes | memoryview], patience: float | None) -> None:
     left = [memoryview(part).cast("B") for part in parts if len(part)]
     while left:
-        written = os.writev(descriptor, left)
+        try:
+            written = os.writev(descriptor, left)
+        except BlockingIOError:
+            waits = select.poll()
+            waits.register(descriptor, select.POLLOUT)
+            if not waits.poll(None if patience is None else patience * 1000):
+                raise TimeoutError(f"the other side has taken nothing for {patience:g} s") from None
+            continue
         while left and written >= len(left[0]):
             written -= len(left[0])
             left.pop(0)

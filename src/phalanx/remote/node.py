@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from phalanx.frameworks.launching import Meeting, Place, Seat
+from phalanx.frameworks.launching import Meeting, Place, Seat, seats_of
 from phalanx.model import bundle as layout
 from phalanx.remote.devices import devices_for
 from phalanx.remote.link import Link
@@ -72,6 +72,7 @@ class NodeAttempt:
         self._number = int(told["attempt"])
         self._folder = layout.attempt_folder(scratch, self._number)
         self._nodes = len(told["layout"])
+        self._all_seats = seats_of(int(told["size"]), told["roles"])
         secrets: Mapping[str, str] = told["secrets"]
         self._writer = ShippingWriter(
             scratch, link, secrets.values(), is_alone=self._nodes == 1, root=str(told["root"])
@@ -97,7 +98,6 @@ class NodeAttempt:
             stall_at_most=spec.stall_at_most,
             ranks=ranks if self._nodes > 1 else (),
         )
-        screen = NoScreen()
         self._observer = make_observer(setup, lambda text: self._link.send("say", text=text))
         with Signals() as signals:
             attempt = Attempt(
@@ -106,14 +106,16 @@ class NodeAttempt:
                 folder=self._folder,
                 writer=self._writer,
                 children=self._children,
-                screen=screen,
+                screen=NoScreen(),
                 signals=signals,
                 observer=self._observer,
                 deadline=None,  # the driver keeps the time, for all nodes alike
                 on_stall=self._stalled,
                 poll=self._poll,
                 meet=self._meet(plan),
-                order=self._orders.end,
+                order=lambda: self._orders.end(self._number),
+                all_seats=self._all_seats,
+                is_over=lambda: self._nodes == 1 or self._orders.is_over(self._number),
             )
             reason = attempt.run()
         self._writer.send_files(self._folder, lambda path: path.name != RESULT or reason.kind == "done")
@@ -140,9 +142,11 @@ class NodeAttempt:
             stall_after=float(told["stall_after"]),
             stall_at_most=float(told["stall_at_most"]),
             python=python,
+            virtual_devices=int(told["virtual_devices"]),
         )
         plan = make_plan(spec, environment_without_ours(), Path.cwd())
-        return replace(plan, seats=self._seats(), own=self._call_variables() if is_call else {})
+        own = self._call_variables() if is_call else {}
+        return replace(plan, spec=replace(spec, roles=told["roles"]), seats=self._seats(), own=own)
 
     def _devices(self) -> str | None:
         told = self._told
@@ -151,9 +155,9 @@ class NodeAttempt:
     def _seats(self) -> tuple[Seat, ...]:
         counts: list[int] = list(self._told["layout"])
         node = int(self._told["node"])
-        first, size = sum(counts[:node]), sum(counts)
+        first = sum(counts[:node])
         return tuple(
-            Seat(first + local, size, index=first + local, place=Place(node, len(counts), local, counts[node]))
+            replace(self._all_seats[first + local], place=Place(node, len(counts), local, counts[node]))
             for local in range(counts[node])
         )
 
@@ -169,14 +173,13 @@ class NodeAttempt:
     @contextmanager
     def _meet(self, plan: Plan) -> Iterator[Meeting]:
         told = self._told
-        size = int(told["size"])
         try:
             yield Meeting(
                 ports=tuple(told["ports"]),
                 run_id=str(told["run_id"]),
                 host=told["hosts"][0],
                 hosts=tuple(told["hosts"]),
-                roles=tuple(Seat(rank, size, index=rank) for rank in range(size)),
+                roles=self._all_seats,
                 loopback=self._room.interface,
                 store_port=told.get("store_port"),
                 attempt=self._number,

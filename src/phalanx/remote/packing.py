@@ -6,8 +6,10 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MOST_BYTES = 512 << 20
 MOST_FILES = 50_000
@@ -32,6 +34,8 @@ def _walk(root: Path, below: PurePosixPath, specs: list[tuple[PurePosixPath, Git
         return  # not ours to read: then nobody here could have used it
     rules = folder / ".gitignore"
     if rules.is_file():
+        from pathspec import GitIgnoreSpec  # slow to load, and agents never pack
+
         lines = rules.read_text(encoding="utf-8", errors="replace").splitlines()
         specs = [*specs, (below, GitIgnoreSpec.from_lines(lines))]
     for entry in entries:

@@ -74,14 +74,15 @@ def load(path: Path) -> Any:
         return pickle.load(file)  # noqa: S301 (of this job's own making, see above)
 
 
-def explain(what: str, act: Callable[[], None]) -> None:
-    """Do something that pickles, and say plainly what cannot travel. Raises PicklingError."""
+def explain(what: str, act: Callable[[], None], advice: str = "") -> None:
+    """Do something that pickles, and say plainly what cannot travel. Raises PicklingError, or OSError for a full disk."""
     try:
         act()
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError, ValueError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # a class may raise what it likes when it is asked for its state
         raise PicklingError(
-            f"{what} cannot be sent to the workers: {type(error).__name__}: {error}. "
-            "Open files, locks, connections and generators cannot travel: make them inside the function"
+            f"{what}: {type(error).__name__}: {error}. Open files, locks, connections and generators cannot travel{advice}"
         ) from error
 
 

@@ -29,7 +29,9 @@ class ShippingWriter(BundleWriter):
     def __init__(self, folder: Path, link: Link, secrets: Iterable[str], is_alone: bool, root: str = "") -> None:
         super().__init__(folder, lambda text: self._send("say", text=text))
         self._link = link
-        self._replaced = [(value.encode(), HIDDEN.encode()) for value in secrets if len(value) >= 4]
+        # Output comes by line: of a key of several lines each is a secret.
+        parts = dict.fromkeys(part for value in secrets for part in (value, *value.splitlines()) if len(part) >= 4)
+        self._replaced = [(part.encode(), HIDDEN.encode()) for part in parts]
         if root:  # people know their files by where they are at home, and lines of several nodes are the same
             self._replaced.append((str(folder / PROJECT).encode(), root.rstrip("/").encode()))
         self._is_alone = is_alone

@@ -17,7 +17,7 @@ from typing import Any
 import cloudpickle
 
 import phalanx
-from phalanx.remote.pickles import dump, load
+from phalanx.remote.pickles import dump, explain, load
 
 VARIABLE = "PHALANX_WORKER"
 RESULT = "result.pickle"
@@ -38,7 +38,7 @@ def main() -> None:
     try:
         function, arguments, named = load(Path(told["call"]))
         result = _call(function, arguments, named)
-        dump(result, folder / RESULT)
+        explain("what the function returned cannot be sent back", lambda: dump(result, folder / RESULT))
     except SystemExit as error:
         if error.code in (None, 0):
             dump(None, folder / RESULT)

@@ -62,6 +62,8 @@ class Attempt:
     on_straggler: Callable[[], None] = lambda: None
     meet: AbstractContextManager[Meeting] | None = None  # where the ranks meet, if not on this machine alone
     order: Callable[[], Reason | None] = _no_order  # a reason to end that comes from elsewhere
+    all_seats: tuple[Seat, ...] = ()  # of the whole job, where some are on other nodes
+    is_over: Callable[[], bool] = lambda: True  # whether nobody on another node still needs a parameter server
     _ranks: dict[int, _Rank] = field(default_factory=dict)
     _ended: int = 0
     _snapshot_at: float | None = None
@@ -163,8 +165,9 @@ class Attempt:
         return [rank for rank, one in self._ranks.items() if one.code is None]
 
     def _only_servers_left(self, ending: Ending) -> bool:
-        seats = self.plan.seats
-        return ending.reason is None and all(serves(self._ranks[rank].seat, seats) for rank in self._living())
+        seats = self.all_seats or self.plan.seats
+        is_idle = ending.reason is None and all(serves(self._ranks[rank].seat, seats) for rank in self._living())
+        return is_idle and self.is_over()
 
     def _end_servers(self, output: Output, ending: Ending) -> None:
         """Parameter servers wait for ever; when the others are done their service is over, which is no failure."""
@@ -219,6 +222,8 @@ class Attempt:
     def _obey(self, ending: Ending) -> None:
         if (order := self.order()) is not None:
             ending.begin(order, time.monotonic(), request=signal.SIGTERM)
+            if order.kind == "killed":
+                ending.force(time.monotonic())
         for number in self.signals.take():
             now = time.monotonic()
             name = signal.Signals(number).name

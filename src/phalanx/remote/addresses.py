@@ -1,0 +1,52 @@
+"""Where the driver listens, and how the nodes' agents may call it: on a cluster a machine has many names, and few of them work."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+
+import psutil
+
+from phalanx.remote.job import StartError
+
+_PORT = "PHALANX_DRIVER_PORT"  # at which the driver listens, where its nodes reach it through a firewall
+_INNER = ("docker", "virbr", "veth", "cni", "br-", "lxc", "podman")  # interfaces that end on this machine
+
+
+def listen_at(host: str, listen: Callable[[str, int], int]) -> int:
+    """Listen at the port that the user's firewall is open for, if there is one. Returns the port. Raises StartError."""
+    wish = os.environ.get(_PORT, "0")
+    if not wish.isdigit() or int(wish) > 65535:
+        raise StartError(f"{_PORT}={wish}: give the number of a port")
+    try:
+        return listen(host, int(wish))
+    except OSError as error:
+        raise StartError(f"cannot listen at port {wish} ({_PORT}): {error.strerror}") from error
+
+
+def addresses_at(host: str, port: int) -> str:
+    """What an agent is told: `host:port,…`, the likeliest first."""
+    names = [host] if host.startswith("127.") else own_addresses()
+    return ",".join(f"{name}:{port}" for name in names)
+
+
+def own_addresses() -> list[str]:
+    """How other machines may call this one: what its name means, the name, then what its interfaces have. Many a machine's
+    own name is 127.0.1.1 to itself, and nothing to others."""
+    name = socket.gethostname()
+    try:
+        found = socket.gethostbyname_ex(name)[2]
+    except OSError:
+        found = []
+    more = [
+        entry.address
+        for interface, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family == socket.AF_INET and not interface.startswith(_INNER)
+    ]
+    return list(dict.fromkeys([*filter(_is_outer, found), name, *filter(_is_outer, more)]))
+
+
+def _is_outer(address: str) -> bool:
+    return not address.startswith(("127.", "169.254."))
