@@ -1,7 +1,7 @@
 """Scores `phalanx check` on beds that it was not made for: how many faults are found, who is accused wrongly, and what healthy beds give.
 
-    python bench/check_unseen.py                # root; all of tests/check/unseen_*.py, one line each
-    python bench/check_unseen.py proxy-resets   # some of them
+python bench/check_unseen.py                # root; all of tests/check/unseen_*.py, one line each
+python bench/check_unseen.py proxy-resets   # some of them
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from phalanx.check.launch_line import read_launch_line
-from phalanx.lab import Bed
-from phalanx.model import Report
 from tests.check import unseen_networks, unseen_settings
 from tests.check.unseen import BEDS, Unseen
 from tests.lab.beds import check_bed
+
+from phalanx.check.launch_line import read_launch_line
+from phalanx.lab import Bed, LabError
+from phalanx.model import Report
 
 BUSY = ("busy-with-many-connections",)  # healthy beds that are also tried on a loaded machine
 
@@ -32,6 +33,7 @@ def look_at(unseen: Unseen, busy: int = 0) -> tuple[Report, float]:
         unseen.options,
         environment={**line.variables, **unseen.options.environment},
         libraries=unseen.options.libraries or line.libraries,
+        launch=line,
     )
     with Bed(unseen.count) as bed:
         unseen.apply(bed)
@@ -70,7 +72,12 @@ def main() -> None:
     counted: dict[str, int] = {}
     for name in arguments.beds or BEDS:
         unseen = BEDS[name]
-        report, took = look_at(unseen, 2 * (os.cpu_count() or 1) if name in BUSY else 0)
+        try:
+            report, took = look_at(unseen, 2 * (os.cpu_count() or 1) if name in BUSY else 0)
+        except LabError as error:
+            counted["NO BED"] = counted.get("NO BED", 0) + 1
+            print(f"{'NO BED':12} {name:48} {error}", flush=True)
+            continue
         verdict = verdict_on(unseen, report)
         counted[verdict] = counted.get(verdict, 0) + 1
         told = "; ".join(f"{one.cause} ({', '.join(one.culprit_hosts)})" for one in report.findings) or "nothing"

@@ -83,13 +83,13 @@ def firewall_and_world_size(bed: Bed) -> None:
 @broken("some-connections-vanish", hosts="h1")
 def one_of_two_paths_dead(bed: Bed) -> None:
     """Flows are spread over two paths by their ports, and one path is dead, both ways."""
-    for way, end in (("iifname", "sport"), ("oifname", "dport")):
-        bed.switch_filter(f'{way} "p1" tcp {end} & 1 == 1 drop')
+    first = "tcp flags & (syn | ack) == syn tcp sport & 2 == 2"
+    bed.switch_filter(f'iifname "p1" {first} drop', f'oifname "p1" {first} drop')
 
 
 @broken("some-connections-vanish", hosts="h2", count=4)
 def one_of_four_paths_dead(bed: Bed) -> None:
-    bed.switch_filter('oifname "p2" tcp sport & 3 == 2 drop')
+    bed.switch_filter('oifname "p2" tcp flags & (syn | ack) == syn tcp sport & 6 == 2 drop')
 
 
 @broken("firewall-resets|middlebox-answers", hosts="h1")
@@ -117,7 +117,9 @@ def netmask_leaves_one_out(bed: Bed) -> None:
 
 @broken("interface-unreachable|own-name-stale", hosts="h1")
 def own_name_is_of_the_vpn(bed: Bed) -> None:
-    bed["h1"].ip("link add tun0 type dummy", "addr add 10.8.0.6/24 dev tun0", "link set tun0 up", "route add default dev tun0")
+    bed["h1"].ip(
+        "link add tun0 type dummy", "addr add 10.8.0.6/24 dev tun0", "link set tun0 up", "route add default dev tun0"
+    )
     change_name(bed["h1"], "10.8.0.6 h1")
 
 
@@ -125,7 +127,10 @@ def own_name_is_of_the_vpn(bed: Bed) -> None:
 def second_interface_of_the_network_is_unplugged(bed: Bed) -> None:
     """Two interfaces in one network: the kernel takes the newer route, and its cable leads nowhere."""
     bed["h1"].ip(
-        "link add eth1 type dummy", "link set eth1 up", "addr add 10.77.0.111/24 dev eth1", "route del 10.77.0.0/24 dev eth0"
+        "link add eth1 type dummy",
+        "link set eth1 up",
+        "addr add 10.77.0.111/24 dev eth1",
+        "route del 10.77.0.0/24 dev eth0",
     )
 
 
@@ -157,7 +162,9 @@ def alias_of_the_master_differs(bed: Bed) -> None:
 
 @broken("firewall-limits-connections|firewall-drops|some-connections-vanish", hosts="h1")
 def one_new_connection_a_second(bed: Bed) -> None:
-    bed["h1"].filter("ct state established accept", "tcp flags syn limit rate 1/second burst 1 packets accept", "tcp flags syn drop")
+    bed["h1"].filter(
+        "ct state established accept", "tcp flags syn limit rate 1/second burst 1 packets accept", "tcp flags syn drop"
+    )
 
 
 @broken("ephemeral-ports-few", hosts="h1")
@@ -220,7 +227,8 @@ def bonds_and_containers(bed: Bed) -> None:
 def second_network_and_vpn(bed: Bed) -> None:
     for host in bed:
         bed.switch_ip(
-            f"link add s{host.number} type veth peer name eth1 netns {host.pid}", f"link set s{host.number} master sw0 up"
+            f"link add s{host.number} type veth peer name eth1 netns {host.pid}",
+            f"link set s{host.number} master sw0 up",
         )
         host.ip(
             f"addr add 10.88.0.{10 + host.number}/24 dev eth1", "link set eth1 up", "link add tun0 type dummy",
@@ -239,7 +247,8 @@ def closed_but_for_the_job(bed: Bed) -> None:
 def two_interfaces_in_one_network(bed: Bed) -> None:
     for host in bed:
         bed.switch_ip(
-            f"link add s{host.number} type veth peer name eth1 netns {host.pid}", f"link set s{host.number} master sw0 up"
+            f"link add s{host.number} type veth peer name eth1 netns {host.pid}",
+            f"link set s{host.number} master sw0 up",
         )
         host.ip(f"addr add 10.77.0.{110 + host.number}/24 dev eth1", "link set eth1 up")
 

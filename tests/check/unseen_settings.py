@@ -103,24 +103,36 @@ def mpi_network_that_nobody_has(bed: Bed) -> None:
         host.variables |= {"OMPI_COMM_WORLD_RANK": str(host.number), "OMPI_COMM_WORLD_SIZE": "3"}
 
 
-@broken("master-addr-loopback", hosts="h0 h1 h2", line="torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint localhost:29400 train.py")
+@broken(
+    "master-addr-loopback",
+    hosts="h0 h1 h2",
+    line="torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint localhost:29400 train.py",
+)
 def rendezvous_at_localhost(bed: Bed) -> None:
     without_torch(bed)
 
 
-@broken("master-port-invalid|rendezvous-endpoint-invalid", hosts="", line="torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint h0:29400/ train.py")
+@broken(
+    "master-port-invalid|rendezvous-endpoint-invalid",
+    hosts="",
+    line="torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint h0:29400/ train.py",
+)
 def endpoint_with_a_slash(bed: Bed) -> None:
     without_torch(bed)
 
 
-@broken("node-rank-duplicate|node-rank-unset", hosts="", line="torchrun --nnodes 3 --nproc-per-node 1 --master-addr h0 train.py")
+@broken(
+    "node-rank-duplicate|node-rank-unset",
+    hosts="",
+    line="torchrun --nnodes 3 --nproc-per-node 1 --master-addr h0 train.py",
+)
 def static_rendezvous_without_node_rank(bed: Bed) -> None:
     without_torch(bed)
 
 
 @broken("master-addr-nobody|master-addr-loopback", hosts="h0 h1 h2")
 def address_of_nothing(bed: Bed) -> None:
-    bed.set_variables({"MASTER_ADDR": "0.0.0.0"})  # noqa: S104
+    bed.set_variables({"MASTER_ADDR": "0.0.0.0"})
 
 
 @broken("master-addr-unresolvable|master-addr-malformed", hosts="h0 h1 h2")
@@ -167,12 +179,18 @@ def more_ranks_than_slots(bed: Bed) -> None:
     without_torch(bed)
 
 
-@broken("interface-missing", hosts="h0 h1 h2", line="mpirun -np 3 -H h0,h1,h2 --mca btl_tcp_if_include ib0 -x NCCL_DEBUG=INFO python train.py")
+@broken(
+    "interface-missing",
+    hosts="h0 h1 h2",
+    line="mpirun -np 3 -H h0,h1,h2 --mca btl_tcp_if_include ib0 -x NCCL_DEBUG=INFO python train.py",
+)
 def interface_in_the_mpi_command(bed: Bed) -> None:
     without_torch(bed)
 
 
-@broken("variable-misspelt", hosts="h0 h1 h2", line="mpirun -np 3 -H h0,h1,h2 -x NCCL_SOCKET_IFNAM=eth0 python train.py")
+@broken(
+    "variable-misspelt", hosts="h0 h1 h2", line="mpirun -np 3 -H h0,h1,h2 -x NCCL_SOCKET_IFNAM=eth0 python train.py"
+)
 def misspelt_in_the_mpi_command(bed: Bed) -> None:
     without_torch(bed)
 
