@@ -177,8 +177,8 @@ def test_what_a_launch_line_tells() -> None:
         ]
     )
     assert line.variables["PET_NNODES"] == "2"
-    assert line.variables["PET_NODE_RANK"] == "1"
-    assert (line.variables["MASTER_ADDR"], line.variables["MASTER_PORT"]) == ("n0", "1234")
+    assert "PET_NODE_RANK" not in line.variables  # it is this node's alone
+    assert (line.variables["PET_MASTER_ADDR"], line.variables["PET_MASTER_PORT"]) == ("n0", "1234")
     assert line.scripts == ("train.py",)
     line = read_launch_line(
         [
@@ -195,11 +195,7 @@ def test_what_a_launch_line_tells() -> None:
             "pkg.train",
         ]
     )
-    assert (line.variables["MASTER_ADDR"], line.variables["MASTER_PORT"], line.variables["PET_RDZV_ID"]) == (
-        "n0",
-        "29400",
-        "7",
-    )
+    assert (line.variables["PET_RDZV_ENDPOINT"], line.variables["PET_RDZV_ID"]) == ("n0", "7")
     assert line.scripts == ()
     assert read_launch_line(["mpirun", "-n", "4", "python", "a.py"]).libraries == {"mpi"}
     assert read_launch_line([]).variables == {}

@@ -25,13 +25,13 @@ needs_beds = pytest.mark.skipif(
 )
 
 
-def check_bed(bed: Bed, *, network: bool = True) -> tuple[Report, float]:
+def check_bed(bed: Bed, *, network: bool = True, options: CheckOptions | None = None) -> tuple[Report, float]:
     """What `phalanx check` says of a bed, and how long it took, the start of the agents included."""
     began = time.monotonic()
     starters = [partial(by_command, host.name, shlex.join(host.prefix), sys.executable, 30.0) for host in bed]
     parties, failures = start_all(starters)
     try:
-        report = examine(parties, CheckOptions(network=network), failures)
+        report = examine(parties, options or CheckOptions(network=network), failures)
     finally:
         for party in parties:
             party.close()

@@ -29,9 +29,9 @@ def gloo_address(witness: Witness, variable: str = "GLOO_SOCKET_IFNAME") -> str 
     return next(iter(found["bindable"]), LOOPBACK)
 
 
-def nccl_interfaces(witness: Witness) -> list[str]:
+def nccl_interfaces(witness: Witness, value: str | None = None) -> list[str]:
     """The interfaces that NCCL's sockets would use, in order; empty where it would fail."""
-    value = witness.variable("NCCL_SOCKET_IFNAME") or ""
+    value = (witness.variable("NCCL_SOCKET_IFNAME") or "") if value is None else value
     usable = [name for name, facts in witness.interfaces.items() if facts["up"] and _of_family(witness, facts)]
     if len(value) > 1:
         return [name for name in usable if nccl_admits(value, name)]

@@ -40,8 +40,8 @@ def examine(
     readings += [*seen, *readings_of_failures(failures), *readings_of_paths(named)]
     unchecked += more
     if options.network and len(named) > 1:
-        found, more = _probe_network(named, witnesses, options)
-        readings += found
+        found, more, proven = _probe_network(named, witnesses, options)
+        readings = [reading for reading in readings if not reading.unless or reading.unless not in proven] + found
         unchecked += more
     return make_report(readings, witnesses, unchecked)
 
@@ -164,24 +164,16 @@ def _modules(package: ModuleType) -> list[Comparison]:
 
 def _probe_network(
     parties: Sequence[Party], witnesses: Sequence[Witness], options: CheckOptions
-) -> tuple[list[Reading], list[Unchecked]]:
-    try:
-        network = import_module("phalanx.check.network")  # loaded only when there are packets to send
-    except ModuleNotFoundError:
-        return [], [Unchecked("the network between the parties", "the network probes, which this installation lacks")]
+) -> tuple[list[Reading], list[Unchecked], frozenset[str]]:
+    from phalanx.check.network import probe_network  # loaded only when there are packets to send
+
     asked = NetworkOptions(options.timeout, options.large, store_of(witnesses), options.say)
-    readings, unchecked = network.probe_network(parties, {one.label: one for one in witnesses}, asked)
-    return list(readings), list(unchecked)
+    return probe_network(parties, {one.label: one for one in witnesses}, asked)
 
 
 def store_of(witnesses: Sequence[Witness]) -> tuple[str, int] | None:
     """Where the ranks would meet, by what most of them are told."""
-    told = [
-        (address, int(port))
-        for witness in witnesses
-        if (address := witness.variable("MASTER_ADDR"))
-        and (port := witness.variable("MASTER_PORT") or "29500").isdigit()
-    ]
+    told = [(place.address, place.number) for one in witnesses if (place := one.place) is not None and place.number]
     return max(set(told), key=told.count) if told else None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from phalanx.check.launch_line import LaunchLine
+
 
 def _say_nothing(_text: str) -> None:
     """For whoever wants no progress."""
@@ -27,6 +29,7 @@ class CheckOptions:
     environment: Mapping[str, str] = field(default_factory=dict)  # beside what the parties have: --env
     paths: tuple[str, ...] = ()  # that must be writable, with space
     space: int = 1 << 30  # bytes that a path must have left
+    launch: LaunchLine = field(default_factory=LaunchLine)  # the command that will start the job
     code: tuple[str, ...] = ()  # scripts and folders that must be alike
     libraries: frozenset[str] = frozenset()  # that the job uses: gloo, nccl, mpi, …; empty = what the variables tell
     same_interpreter: bool = True  # whether the parties run by the job's own interpreter, and so see its packages

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# What the network probes may prove; a fact that looks wrong is then no fault.
+STORE_CALLED, STORE_REACHED = "the store's port was called", "every host reached the store"
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -15,3 +18,4 @@ class Reading:
     harmed: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     said: tuple[tuple[str, str], ...] = ()  # further evidence: label, what was seen there
+    unless: str = ""  # what, if the network shows it, makes this no fault

@@ -4,11 +4,42 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from phalanx.check.agent.names import host_of
+
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the ranks are to meet, and which variable says so."""
+
+    variable: str
+    address: str
+    port: str = ""  # as it is written
+    is_endpoint: bool = False  # the variable holds both, as host:port
+    is_drivers: bool = False  # the launcher's own driver listens there, which may be on any machine
+
+    def written(self, address: str) -> str:
+        """What to give the variable to mean another address."""
+        return f"{f'[{address}]' if ':' in address else address}:{self.port}" if self.is_endpoint else address
+
+    def written_port(self, port: int) -> str:
+        """What to give the variable that holds the port to mean another one."""
+        return replace(self, port=str(port)).written(self.address) if self.is_endpoint else str(port)
+
+    @property
+    def port_variable(self) -> str:
+        """The variable that holds the port."""
+        return self.variable if self.is_endpoint else self.variable.removesuffix("ADDR") + "PORT"
+
+    @property
+    def number(self) -> int | None:
+        """The port, if it is one."""
+        return int(self.port) if self.port.isdigit() and 0 < int(self.port) < 65536 else None
 
 
 @dataclass(frozen=True)
@@ -35,6 +66,32 @@ class Witness:
     def variable(self, name: str) -> str | None:
         """One variable; None if it is not set."""
         return self.variables.get(name)
+
+    @cached_property
+    def place(self) -> Place | None:
+        """By what torchrun is told, as long as it has not told the ranks; else by the ranks' own variables, or Horovod's."""
+        has = self.variables.get
+        return (None if has("TORCHELASTIC_RUN_ID") else self._torchrun_place()) or self._rank_place()
+
+    def _torchrun_place(self) -> Place | None:
+        has = self.variables.get
+        if (endpoint := has("PET_RDZV_ENDPOINT")) and not (has("PET_RDZV_BACKEND") or "").startswith("etcd"):
+            address = host_of(endpoint)
+            rest = endpoint.removeprefix("[").removeprefix(address).removeprefix("]")
+            port = rest.removeprefix(":") or ("29400" if has("PET_RDZV_BACKEND") else "29500")
+            return Place("PET_RDZV_ENDPOINT", address, port, is_endpoint=True)
+        if address := has("PET_MASTER_ADDR"):
+            return Place("PET_MASTER_ADDR", address, has("PET_MASTER_PORT") or "29500")
+        return None
+
+    def _rank_place(self) -> Place | None:
+        has = self.variables.get
+        if address := has("MASTER_ADDR"):
+            return Place("MASTER_ADDR", address, has("MASTER_PORT") or "29500")
+        if address := has("HOROVOD_GLOO_RENDEZVOUS_ADDR"):
+            port = has("HOROVOD_GLOO_RENDEZVOUS_PORT") or ""
+            return Place("HOROVOD_GLOO_RENDEZVOUS_ADDR", address, port, is_drivers=True)
+        return None
 
     def section(self, name: str) -> Mapping[str, Any]:
         """A section of the facts; empty if it is missing."""

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -96,6 +97,7 @@ def check(
             environment=_variables(env or [], line.variables),
             paths=tuple(path or ()),
             space=int(space * (1 << 30)),
+            launch=line,
             code=(*(code or ()), *line.scripts),
             libraries=frozenset(part for part in (libraries or "").split(",") if part) or line.libraries,
             same_interpreter=python is not None or not (hosts or each),
@@ -152,7 +154,7 @@ def _read(source: str, options: CheckOptions) -> Report:
     return examine_printed(facts, options)
 
 
-def _variables(given: list[str], found: dict[str, str]) -> dict[str, str]:
+def _variables(given: list[str], found: Mapping[str, str]) -> dict[str, str]:
     variables = dict(found)
     for item in given:
         name, mark, value = item.partition("=")

@@ -48,6 +48,7 @@ class Call:
         self.family = socket.AF_INET6 if ":" in ip else socket.AF_INET
         self.attempts: list[Attempt] = []
         self.made = 0
+        self.most = 1 if target.get("once") else len(_STAGGER)
         self.began = self.next = 0.0
         self.answered = False
         self.failure: dict[str, Any] = {}
@@ -90,7 +91,7 @@ class Caller:
                 self._look_at_the_talk(call, now)
             elif call.result is None and now - call.began >= self.timeout * (_ENOUGH if call.failure else 1):
                 self._end(call, call.failure or self._silence(call))
-            elif call.result is None and call.made < len(_STAGGER) and now >= call.next:
+            elif call.result is None and call.made < call.most and now >= call.next:
                 self._attempt(call)
             if call.result is not None:
                 self.active.remove(call)
@@ -188,7 +189,7 @@ class Caller:
         if newline and ours:
             peer = json.loads(line[len(mark) :].decode("utf-8", "replace"))
             call.failure.update(peer=peer.get("label"), token=peer.get("token"), saw=peer.get("saw"))
-            if not self.large:
+            if not self.large or call.target.get("small"):
                 self._end(call, {"outcome": "ok", "info": kernel.tcp_info(attempt.sock)}, attempt)
                 return
             attempt.stage, attempt.heard = LARGE_UP, b""
@@ -208,8 +209,11 @@ class Caller:
         took = time.monotonic() - attempt.began
         self._close(attempt)
         call.attempts.remove(attempt)
-        call.failure = {"outcome": _name_of(number, icmp, took), "errno": number, "seconds": took, "icmp": icmp}
-        if call.made < 2:
+        outcome = _name_of(number, icmp, took)
+        if number == errno.EADDRNOTAVAIL:  # no address of this family, or no port left to call from
+            outcome = "local" if kernel.route_to(call.ip).get("source") else "no-route"
+        call.failure = {"outcome": outcome, "errno": number, "seconds": took, "icmp": icmp}
+        if call.made < min(2, call.most):
             call.next = time.monotonic() + _AGAIN_S
         elif not call.answered:
             self._end(call, call.failure)
@@ -255,7 +259,7 @@ def _name_of(number: int, icmp: dict[str, Any] | None, took: float) -> str:
         return "no-neighbour" if unreachable and own else "rejected"
     if number == errno.ECONNREFUSED:
         return "refused"
-    if number in (errno.ENETUNREACH, errno.EACCES, errno.EINVAL, errno.EADDRNOTAVAIL):
+    if number in (errno.ENETUNREACH, errno.EACCES, errno.EINVAL):
         return "no-route"
     if number == errno.EHOSTUNREACH:
         # The kernel asks for a neighbour for about three seconds; a route that says "unreachable" answers at once.

@@ -40,18 +40,21 @@ def listen(args: dict[str, Any], emit: Emit) -> None:
     opened += [dict(listener.open(0, family), kind="any") for family in families]
     low, high = _ephemeral_range()
     for part in args.get("spread", []):
-        opened.append(dict(_open_near(listener, low + int((high - low) * float(part))), kind="spread"))
+        opened += [
+            dict(one, kind="spread") for one in _open_near(listener, low + int((high - low) * float(part)), families)
+        ]
     listener.start()
     with _lock:
         _listeners[token] = listener
     emit({"ports": opened, "range": [low, high], "forgetting": kernel.forgetting(), "load": _load()})
 
 
-def _open_near(listener: Listener, port: int) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _open_near(listener: Listener, port: int, families: list[int]) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
     for _ in range(8):
-        told = listener.open(port + random.randint(0, 200), socket.AF_INET)
-        if "errno" not in told:
+        chosen = min(65535, port + random.randint(0, 200))
+        told = [one for one in (listener.open(chosen, family) for family in families) if "errno" not in one]
+        if told:
             break
     return told
 

@@ -1,6 +1,7 @@
 """Section `ports`: who listens where, from the kernel's own tables, and which ports it hands out by itself.
 
-{"listening": [{"port": 29500, "address": "0.0.0.0", "pid": 4711, "command": "python train.py", "user": 1000}], "range": [32768, 60999]}
+{"listening": [{"port": 29500, "address": "0.0.0.0", "pid": 4711, "command": "python train.py", "user": 1000}], "connected": [], "range": [32768, 60999],
+ "taken": 12, "queue": 4096}
 """
 
 from __future__ import annotations
@@ -16,29 +17,39 @@ if TYPE_CHECKING:
     from .collect import Setting
 
 _LISTENS, _TIME_WAIT = "0A", "06"
+_OF_THE_JOB = ("MASTER_PORT", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT")
 _MOST = 400
 _MOST_DESCRIPTORS = 200_000
 
 
 def ports(setting: Setting) -> dict[str, Any]:
-    """Listening sockets with their owners; of the ports asked for also those that are connected or dying."""
-    asked = {int(port) for port in setting.listed("ports") if str(port).isdigit()}
+    """Listening sockets with their owners; of the job's own ports also those that are the near end of a connection."""
+    wanted = [setting.environment.get(name, "").rpartition(":")[2] for name in _OF_THE_JOB]
+    asked = {int(port) for port in wanted if port.isdigit()}
     rows = [*_rows("/proc/net/tcp", socket.AF_INET), *_rows("/proc/net/tcp6", socket.AF_INET6)]
     listening = [row for row in rows if row["state"] == _LISTENS]
-    owners = _owners({row["inode"] for row in listening})
-    for row in listening:
+    accepting = {row["port"] for row in listening}
+    connected = [row for row in rows if row["port"] in asked - accepting and row["state"] not in (_LISTENS, _TIME_WAIT)]
+    owners = _owners({row["inode"] for row in (*listening, *connected)})
+    for row in (*listening, *connected):
         row.update(owners.get(row["inode"], {}))
     listening.sort(key=lambda row: (row["port"] not in asked, row["port"]))
-    shown = [{key: value for key, value in row.items() if key not in ("state", "inode")} for row in listening[:_MOST]]
+    low, high = [*_pair("/proc/sys/net/ipv4/ip_local_port_range"), 32768, 60999][:2]
     return {
-        "listening": shown,
+        "listening": [_shown(row) for row in listening[:_MOST]],
         "left_off": max(0, len(listening) - _MOST),
-        "connected": sorted({row["port"] for row in rows if row["port"] in asked and row["state"] != _LISTENS}),
-        "range": _pair("/proc/sys/net/ipv4/ip_local_port_range"),
+        "connected": [_shown(row) for row in connected[:_MOST]],
+        "range": [low, high],
+        "taken": len({row["port"] for row in rows if low <= row["port"] <= high}),
+        "queue": next(iter(_pair("/proc/sys/net/core/somaxconn")), None),
         "conntrack_s": next(iter(_pair("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")), None),
         "unprivileged_from": (_pair("/proc/sys/net/ipv4/ip_unprivileged_port_start") or [1024])[0],
         "tables_read": bool(rows) or os.path.exists("/proc/net/tcp"),
     }
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("state", "inode")}
 
 
 def _rows(path: str, family: int) -> list[dict[str, Any]]:

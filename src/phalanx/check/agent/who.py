@@ -27,7 +27,7 @@ NAMES = frozenset(
     [
         "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
         "MASTER_ADDR", "MASTER_PORT", "NNODES", "NNODE", "NPROC_PER_NODE", "HOSTNAME", "PATH", "http_proxy", "https_proxy", "no_proxy",
-        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy", "ALL_PROXY", "RES_OPTIONS", "HOSTALIASES",
+        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy", "no_grpc_proxy", "RES_OPTIONS", "HOSTALIASES",
     ]
 )  # fmt: skip
 _LOOKS_LIKE_ONE = re.compile(

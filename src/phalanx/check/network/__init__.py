@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from phalanx.check.network import survey as phases
 from phalanx.check.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
 from phalanx.check.network.blocked import judge_columns, judge_interfaces, judge_routes, judge_translated, make_table
+from phalanx.check.network.flows import judge_flows
 from phalanx.check.network.nodes import find_nodes
 from phalanx.check.network.quality import judge_idle, judge_sizes, judge_speed, suspects
-from phalanx.check.network.store import judge_store, store_targets
+from phalanx.check.network.store import judge_store, proven_by, store_targets
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Talk
+from phalanx.check.network.tasks import find_tasks, judge_tasks
 from phalanx.check.options import NetworkOptions
 from phalanx.check.parties import Party
 from phalanx.check.reading import Reading
@@ -25,16 +27,15 @@ __all__ = ["judge", "probe_network", "take_survey"]
 
 def probe_network(
     parties: Sequence[Party], witnesses: Mapping[str, Witness], options: NetworkOptions
-) -> tuple[list[Reading], list[Unchecked]]:
-    """Probe and judge. Only sockets that the check itself opens are used."""
+) -> tuple[list[Reading], list[Unchecked], frozenset[str]]:
+    """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
     nodes = find_nodes(witnesses)
     if len(nodes) < 2:
-        return [], [] if len({one.network for one in witnesses.values()}) < 2 else [
-            Unchecked("the network between the parties", "hosts with addresses that others can call")
-        ]
+        needed = Unchecked("the network between the parties", "hosts with addresses that others can call")
+        return [], [] if len({one.network for one in witnesses.values()}) < 2 else [needed], frozenset()
     by_label = {party.label: party for party in parties}
     talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
-    seen = Survey(nodes, options.store[1] if options.store else None)
+    seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, witnesses))
     try:
         take_survey(talk, seen, witnesses, options)
     finally:
@@ -43,7 +44,7 @@ def probe_network(
         Unchecked(f"the network of {nodes[number].label}", f"an agent that answers ({why})")
         for number, why in sorted(talk.silent.items())
     ]
-    return judge(seen, witnesses), unchecked + not_called(seen)
+    return judge(seen, witnesses), unchecked + not_called(seen), proven_by(seen)
 
 
 def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], options: NetworkOptions) -> None:
@@ -65,6 +66,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     """What the survey tells, the most telling first; what one reading explains is not told again by another."""
     found, concerned = judge_peers(seen, dict(witnesses))
     table = make_table(seen, concerned)
+    found += judge_flows(seen, table)
     found += judge_translated(table)
     found += judge_interfaces(table)
     found += judge_routes(table)
@@ -79,6 +81,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     found += judge_pairs(table)
     accused = frozenset(label for reading in found for label in reading.accused)
     found += judge_store(seen, table, concerned, accused)
+    found += judge_tasks(seen, table)
     found += judge_sizes(seen, concerned)
     found += judge_speed(seen, concerned)
     found += judge_idle(seen, concerned)
@@ -88,7 +91,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
 def not_called(seen: Survey) -> list[Unchecked]:
     """Calls that a host could not make at all."""
     unable = sorted({seen.nodes[one.source].label for one in seen.calls if one.outcome == "local"})
-    found = [Unchecked(f"calls from {label}", "more open files there (ulimit -n)") for label in unable]
+    found = [Unchecked(f"calls from {label}", "more open files (ulimit -n) or free ports there") for label in unable]
     busy = seen.busy()
     if busy and seen.speeds:
         first = min(busy)

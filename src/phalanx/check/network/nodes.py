@@ -84,8 +84,11 @@ def store_network(witnesses: Iterable[Witness]) -> str | None:
         if 0 in witness.ranks:
             return witness.network
     for witness in listed:
-        address = witness.variable("MASTER_ADDR")
-        if address and witness.owns(address) and not _is_loopback(address):
+        place = witness.place
+        if place is None or place.is_drivers:
+            continue
+        addresses = (witness.lookup(place.address) or {"addresses": [place.address]})["addresses"]
+        if any(witness.owns(address) and not _is_loopback(address) for address in addresses):
             return witness.network
     return None
 

@@ -6,24 +6,23 @@ import ipaddress
 from collections.abc import Mapping
 
 from phalanx.check.network.blocked import Table, has_arrived
-from phalanx.check.network.nodes import family_of
+from phalanx.check.network.nodes import Node, family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
-from phalanx.check.reading import Reading
+from phalanx.check.reading import STORE_CALLED, STORE_REACHED, Reading
 from phalanx.check.witness import Witness
 
 _SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset")
 
 
-def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int]]:
-    """What each host would call, by its own variables."""
+def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int, str]]:
+    """What each host would call, by its own variables: rank 0's store, or the launcher's driver, which is not of the job."""
     found = {}
     for node in survey.nodes:
-        witness = witnesses[node.label]
-        address, port = witness.variable("MASTER_ADDR"), witness.variable("MASTER_PORT") or "29500"
-        if address and port.isdigit() and 0 < int(port) < 65536:
-            found[node.number] = (address, int(port))
+        place = witnesses[node.label].place
+        if place is not None and place.number is not None:
+            found[node.number] = (place.address, place.number, "driver" if place.is_drivers else "store")
     return found
 
 
@@ -36,7 +35,8 @@ def judge_store(
     for one in survey.of("store"):
         if one.source not in skip:
             by_source.setdefault(one.source, []).append(one)
-    found = [*_foreign(survey, by_source), *_first_address(survey, by_source)]
+    found = [*_driver(survey), *_foreign(survey, by_source), *_first_address(survey, by_source)]
+    found += _elsewhere(survey, by_source, home)
     if home is None:
         return found
     shut = []
@@ -60,8 +60,47 @@ def judge_store(
         values = {"port": str(survey.port), "host": home.label, "how": how, "subnet": home.subnet}
         if home.filters("input"):
             values["confidence"] = "confirmed"  # packets that vanish, and a rule that can be read
-        found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values))
+        rules = tuple((home.label, f"its firewall: {rule}") for rule in home.filters("input")[:3])
+        found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values, rules))
     return found
+
+
+def proven_by(survey: Survey) -> frozenset[str]:
+    """What the calls to the store settle, whatever the facts look like."""
+    home = next((node for node in survey.nodes if node.stores), None)
+    calls = [one for one in survey.of("store") if home is not None and one.source != home.number]
+    if home is None or not calls or survey.open_port(home.number, family_of(home.address), survey.port) is None:
+        return frozenset()
+    reached = {one.source for one in calls if one.answered and one.peer == home.label}
+    return frozenset([STORE_CALLED, *([STORE_REACHED] if reached == {one.source for one in calls} else [])])
+
+
+def _elsewhere(survey: Survey, by_source: Mapping[int, list[Called]], home: Node | None) -> list[Reading]:
+    """A forwarded address that leads to another host than that of rank 0; addresses of hosts are told by the facts."""
+    owned = {address for node in survey.nodes for address in node.addresses}
+    found = []
+    for source, calls in sorted(by_source.items()):
+        wrong = next((one for one in calls if one.answered and one.ip not in owned and not _is_loopback(one.ip)), None)
+        if home is not None and wrong is not None and wrong.peer is not None and wrong.peer != home.label:
+            caller = survey.nodes[source].label
+            text = f"check: {caller} calls the store at {wrong.ip}, and {wrong.peer} answers"
+            found.append(Reading(text, (caller,), (home.label,), {"address": wrong.ip, "answering": wrong.peer}))
+    return found
+
+
+def _driver(survey: Survey) -> list[Reading]:
+    """The launcher's driver: before the launch nothing listens there, but the host must be there and let calls in."""
+    lost = [one for one in survey.of("driver") if one.outcome in ("silent", "no-neighbour", "no-route", "rejected")]
+    if not lost:
+        return []
+    labels = [node.label for node in survey.nodes]
+    sources = sorted({one.source for one in lost})
+    said = icmp_words(lost)
+    text = (
+        f"check: {named(labels, sources)} cannot reach Horovod's rendezvous at {places(lost)}: calls are "
+        f"{done_to(usual_outcome(lost))}{f' ({said})' if said else ''}"
+    )
+    return [Reading(text, tuple(labels[number] for number in sources), (), {"address": lost[0].ip})]
 
 
 def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list[Reading]:
@@ -76,7 +115,7 @@ def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list
 
 def _listens(survey: Survey, number: int, ip: str) -> bool:
     """Whether the check itself has the store's port there, so that nobody else can."""
-    return survey.open_port(number, family_of(ip), "given") is not None
+    return survey.open_port(number, family_of(ip), survey.port) is not None
 
 
 def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:

@@ -10,6 +10,7 @@ from typing import Any
 from phalanx.check.network.nodes import Node, family_of
 from phalanx.check.network.rounds import FEW, rounds, without_collisions
 from phalanx.check.network.talks import Called, Talk, called_of
+from phalanx.check.tf_cluster import Task
 
 SPREAD = (0.1, 0.5, 0.9)
 LARGE = 24 << 10  # more than a jumbo frame each way, in every call
@@ -27,6 +28,7 @@ class Survey:
 
     nodes: Sequence[Node]
     port: int | None = None  # the store's
+    tasks: Mapping[int, Sequence[Task]] = field(default_factory=dict)  # of TensorFlow, by the node that has their ports
     listening: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     calls: list[Called] = field(default_factory=list)
     half_open: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -58,10 +60,10 @@ class Survey:
                 found[number] = f"load {average:.0f} on {cores} cores"
         return found
 
-    def open_port(self, number: int, family: int, kind: str = "any") -> int | None:
-        """A port on which a node listens for a family."""
+    def open_port(self, number: int, family: int, given: int | None = None) -> int | None:
+        """A port on which a node listens for a family: the given one, else one that the kernel chose."""
         for one in self.listening.get(number, {}).get("ports", ()):
-            wanted = one.get("given") if kind == "given" else one.get("kind") == kind
+            wanted = one.get("kind") == "any" if given is None else one.get("given") and one["port"] == given
             if wanted and "errno" not in one and one["family"] == f"ipv{family}":
                 return int(one["port"])
         return None
@@ -69,13 +71,16 @@ class Survey:
 
 def listen(talk: Talk, survey: Survey) -> None:
     """Everybody listens: on the store's port too, since a firewall often tells it from the high ones."""
-    ports = [survey.port] if survey.port else []
-    args = {node.number: {"ports": ports, "spread": list(SPREAD)} for node in survey.nodes}
+    store = [survey.port] if survey.port else []
+    args = {}
+    for node in survey.nodes:
+        own = [task.port for task in survey.tasks.get(node.number, ())]
+        args[node.number] = {"ports": list(dict.fromkeys([*store, *own])), "spread": list(SPREAD)}
     for number, told in talk.ask("listen", args, 5.0).items():
         survey.listening[number] = told[0]
 
 
-def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int]]) -> dict[int, dict[str, list[Any]]]:
+def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int, str]]) -> dict[int, dict[str, list[Any]]]:
     """Whom each node calls: all others; the store by the very name and port that the job has; of two neighbours other ports and addresses."""
     nodes = [node for node in survey.nodes if node.number in survey.listening]
     ports = {node.number: survey.open_port(node.number, family_of(node.address)) for node in nodes}
@@ -84,14 +89,16 @@ def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int]]) -> dict[int
         targets: list[dict[str, Any]] = []
         mesh: list[list[Any]] = []
         if node.number in store:
-            address, port = store[node.number]
-            targets.append({"id": [node.number, -1, "store"], "address": address, "port": port})
+            address, port, kind = store[node.number]
+            targets.append({"id": [node.number, -1, kind], "address": address, "port": port})
         for step in range(1, len(nodes)):  # everybody begins with somebody else
             other = nodes[(place + step) % len(nodes)]
             if ports[other.number] is not None:
                 mesh.append([other.number, other.address, ports[other.number], int(_is_partner(step, len(nodes)))])
-            if step <= 2 or len(nodes) - step == 1:
+            if step <= 2 or len(nodes) - step == 1 or len(nodes) <= FEW:
                 targets += _closer_look(survey, node, other)
+                if (there := ports[other.number]) is not None:
+                    targets += _flows(node.number, other.number, other.address, there, len(nodes))
         plan[node.number] = {"targets": targets, "mesh": mesh}
     return plan
 
@@ -101,26 +108,30 @@ def _is_partner(step: int, count: int) -> bool:
     return step & (step - 1) == 0 or count <= 4
 
 
+def _flows(source: int, target: int, address: str, port: int, count: int) -> list[dict[str, Any]]:
+    """Single calls for one pair, more of them where there are few pairs: one of several paths may be dead."""
+    number = 8 if count <= FEW // 2 else 4 if count <= FEW else 1
+    one = {"id": [source, target, "flow"], "address": address, "port": port, "once": True, "small": True}
+    return [dict(one) for _ in range(number)]
+
+
 def _closer_look(survey: Survey, node: Node, other: Node) -> list[dict[str, Any]]:
     found = []
     family = family_of(other.address)
-    given = survey.open_port(other.number, family, "given")
-    if given is not None:
-        found.append({"id": [node.number, other.number, "given"], "address": other.address, "port": given})
-    if family == 4:
-        spread = [one["port"] for one in survey.listening[other.number].get("ports", ()) if _is_spread(one)]
-        found += [
-            {"id": [node.number, other.number, "spread"], "address": other.address, "port": port} for port in spread
-        ]
+    if survey.port and survey.open_port(other.number, family, survey.port) is not None:
+        found.append({"id": [node.number, other.number, "given"], "address": other.address, "port": survey.port})
+    found += [
+        {"id": [node.number, other.number, "task"], "address": task.host, "port": task.port}
+        for task in survey.tasks.get(other.number, ())
+    ]
+    listening = survey.listening[other.number].get("ports", ())
+    spread = [one["port"] for one in listening if one.get("kind") == "spread" and one["family"] == f"ipv{family}"]
+    found += [{"id": [node.number, other.number, "spread"], "address": other.address, "port": port} for port in spread]
     for address in other.addresses[1:]:
         port = survey.open_port(other.number, family_of(address))
         if port is not None:
             found.append({"id": [node.number, other.number, "other"], "address": address, "port": port})
     return found
-
-
-def _is_spread(opened: Mapping[str, Any]) -> bool:
-    return opened.get("kind") == "spread" and "errno" not in opened
 
 
 def call_all(talk: Talk, survey: Survey, plan: Mapping[int, Mapping[str, Any]], timeout: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.check.agreement import several_hosts
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
+from phalanx.check.reading import STORE_CALLED, Reading
 from phalanx.check.witness import Witness, one_per_network
 from phalanx.model import Unchecked
 
@@ -18,7 +18,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         return
     for one in one_per_network(witnesses):
         firewall = one.section("firewall")
-        port = one.variable("MASTER_PORT") or ""
+        port = str(one.place.number or "") if one.place is not None else ""
         if not firewall.get("readable"):
             yield Unchecked(f"the firewall's rules on {one.label}", "root, and nft or iptables-save")
             continue
@@ -27,9 +27,10 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         for row in firewall.get("closing", ()):
             if row["hook"] == "input" and _is_listener(one, witnesses) and names_port(row["rule"], int(port)):
                 yield Reading(
-                    f"check: the firewall of {one.label} turns port {port} (MASTER_PORT) away: {row['rule']} (table {row['table']}, chain {row['chain']})",
+                    f"check: the firewall of {one.label} turns port {port} of the store away: {row['rule']} (table {row['table']}, chain {row['chain']})",
                     accused=(one.label,),
                     values={"port": port},
+                    unless=STORE_CALLED,
                 )
                 break
 

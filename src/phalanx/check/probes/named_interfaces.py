@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
-from phalanx.check.advertised import nccl_admits
+from phalanx.check.advertised import nccl_admits, nccl_interfaces
 from phalanx.check.agreement import several_hosts
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
@@ -46,10 +46,17 @@ def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[Readin
         matching = [name for name in one.interfaces if nccl_admits(value, name)]
         chosen = matching if not value.startswith("^") else []
         missing = [value] if not matching else []
+        taken = nccl_interfaces(one, value)
+        if many and value.startswith("^") and taken and one.interfaces[taken[0]]["loopback"]:
+            yield Reading(
+                f"check: {variable}={value} leaves {taken[0]}, the loopback interface, on {one.label}, which NCCL then takes first",
+                accused=(one.label,),
+                values={**values, "good": f"{value},{taken[0]}" if len(taken) > 1 else values["good"]},
+            )
     else:
-        parts = [part for part in value.split(",") if "/" not in part]
+        parts = value.split(",")
         chosen = [part for part in parts if part in one.interfaces]
-        missing = [part for part in parts if part not in one.interfaces]
+        missing = [part for part in parts if part not in one.interfaces and not _is_network_of(one, part)]
     for part in missing:
         yield Reading(
             f"check: {variable}={part}, but there is no such interface on {one.label}; found {has}",
@@ -75,6 +82,15 @@ def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[Readin
             accused=(one.label,),
             values=values,
         )
+
+
+def _is_network_of(one: Witness, part: str) -> bool:
+    """Open MPI also takes networks: `10.0.0.0/8`."""
+    try:
+        wanted = ipaddress.ip_network(part, strict=False)
+    except ValueError:
+        return False
+    return "/" in part and any(ipaddress.ip_address(address) in wanted for address in one.addresses(loopback=True))
 
 
 def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:

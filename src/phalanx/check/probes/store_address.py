@@ -1,14 +1,16 @@
-"""MASTER_ADDR: set, alike, resolvable, and the address of the host that rank 0 is on."""
+"""Where the ranks are to meet (MASTER_ADDR, torchrun's endpoint, Horovod's rendezvous): set, alike, resolvable, and the address of the host that rank 0 is on."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from phalanx.check.agreement import several_hosts, split_of_variable
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.check.reading import STORE_REACHED, Reading
+from phalanx.check.witness import Place, Witness, name_all, one_per_network
 from phalanx.model import Unchecked
 
 _NAME = "MASTER_ADDR"
@@ -24,9 +26,13 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         yield Reading(
             f"check: {_NAME} differs between the ranks: {split.told()}", accused=split.odd, values={"advice": advice}
         )
-    values = dict.fromkeys(witness.variable(_NAME) or "" for witness in told)
-    for value in values if split is None else [split.common] if split.common else []:  # the odd ones were named
-        yield from _value(value, [one for one in told if one.variable(_NAME) == value], witnesses)
+    places: dict[Place, list[Witness]] = {}
+    for one in witnesses:
+        if one.place is not None and (split is None or one.place.address == split.common):  # the odd ones were named
+            places.setdefault(replace(one.place, port=""), []).append(one)
+    for there in places.values():
+        assert there[0].place is not None
+        yield from _value(there[0].place, there, witnesses)
 
 
 def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
@@ -53,7 +59,8 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     )
 
 
-def _value(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
+def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
+    value = place.address
     labels = tuple(one.label for one in told)
     unresolved = [one for one in told if not (one.lookup(value) or {"addresses": ["?"]})["addresses"]]
     if unresolved:
@@ -63,57 +70,70 @@ def _value(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
         owner = _host_of_rank_zero(witnesses)
         address = known or (next(iter(owner.addresses()), "") if owner is not None else "")
         yield Reading(
-            f"check: {_NAME}={value} does not resolve on {name_all(where)} ({error})",
+            f"check: {place.variable}={place.written(value)} does not resolve on {name_all(where)} ({error}){_why(value)}",
             accused=where,
-            values={"address": address or "the address of rank 0's host", "there": name_all(where)},
+            values={"address": _to_write(place, address), "there": name_all(where)},
         )
         return
     if not several_hosts(witnesses):
         if len(witnesses) == 1 and not all(witnesses[0].owns(address) for address in _addresses(witnesses[0], value)):
             yield Unchecked(
-                f"whether {_NAME}={value} is rank 0's host", "the other hosts: --hosts, or run it under your launcher"
+                f"whether {place.variable}={value} is rank 0's host",
+                "the other hosts: --hosts, or run it under your launcher",
             )
         return
     loopback = [one for one in told if _all_loopback(_addresses(one, value))]
     if len({one.network for one in loopback}) > 1 or (loopback and _is_loopback_name(value)):
-        yield _loopback(value, labels, witnesses)
+        yield _loopback(place, labels, witnesses)
         return
-    yield from _owner(value, told, witnesses)
+    yield from _no_way(told, place)
+    if not place.is_drivers:
+        yield from _owner(place, told, witnesses)
 
 
-def _loopback(value: str, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> Reading:
+def _to_write(place: Place, address: str) -> str:
+    return place.written(address) if address else "the address of rank 0's host"
+
+
+def _why(value: str) -> str:
+    """What a value that is no name looks like."""
+    if "://" in value:
+        return ", because it is written like a URL"
+    if re.fullmatch(r"[\w.-]+:\d+", value):
+        return ", because a port stands behind it"
+    return ""
+
+
+def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> Reading:
     owner = _host_of_rank_zero(witnesses)
     address = next(iter(owner.addresses()), owner.host) if owner is not None else ""
     hosts = one_per_network(witnesses)
     return Reading(
-        f"check: {_NAME}={value} means every host itself, but the ranks are on {len(hosts)} hosts ({name_all(one.host for one in hosts)})",
+        f"check: {place.variable}={place.written(place.address)} means every host itself, but the ranks are on {len(hosts)} hosts ({name_all(one.host for one in hosts)})",
         accused=labels,
-        values={"address": address or "the address of rank 0's host"},
+        values={"address": _to_write(place, address)},
     )
 
 
-def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
+def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
     """Whose address it is, as each host sees it."""
+    value = place.address
     zero = _host_of_rank_zero(witnesses)
     hosts = one_per_network(witnesses)
     # Loopback in rank 0's own view of its name is no fault here: the store listens on all of its addresses.
     seen = {one.label: [a for a in _addresses(one, value) if not _all_loopback([a])] for one in one_per_network(told)}
     everything = list(dict.fromkeys(address for addresses in seen.values() for address in addresses))
     owned = {address: next((one for one in hosts if one.owns(address)), None) for address in everything}
-    yield from _no_way(told, value)
     if everything and not any(owned.values()):
         has = "; ".join(f"{one.host} has {', '.join(one.addresses()[:3]) or 'none'}" for one in hosts[:4])
         yield Reading(
-            f"check: {_NAME}={value} is {', '.join(everything[:3])}, which none of the {len(hosts)} hosts has ({has})",
+            f"check: {place.variable}={place.written(value)} is {', '.join(everything[:3])}, which none of the {len(hosts)} hosts has ({has})",
             accused=tuple(one.label for one in told),
-            values={
-                "address": next(iter(zero.addresses()), zero.host)
-                if zero is not None
-                else "the address of rank 0's host"
-            },
+            values={"address": _to_write(place, next(iter(zero.addresses()), zero.host) if zero is not None else "")},
+            unless=STORE_REACHED,  # by way of a load balancer, a service of Kubernetes, a forwarded port
         )
         return
-    yield from _partly_wrong(value, seen, owned)
+    yield from _partly_wrong(place, seen, owned, zero)
     wrong = next(
         (one for one in owned.values() if one is not None and zero is not None and one.network != zero.network), None
     )
@@ -123,14 +143,19 @@ def _owner(value: str, told: Sequence[Witness], witnesses: Sequence[Witness]) ->
         and not any(one is not None and one.network == zero.network for one in owned.values())
     ):
         yield Reading(
-            f"check: {_NAME}={value} is an address of {wrong.host}, but rank 0, which opens the store, is on {zero.host}",
+            f"check: {place.variable}={place.written(value)} is an address of {wrong.host}, but rank 0, which opens the store, is on {zero.host}",
             accused=tuple(one.label for one in told),
-            values={"address": next(iter(zero.addresses()), zero.host), "host": zero.host},
+            values={"address": _to_write(place, next(iter(zero.addresses()), zero.host)), "host": zero.host},
         )
 
 
-def _partly_wrong(value: str, seen: dict[str, list[str]], owned: dict[str, Witness | None]) -> Iterable[Reading]:
+def _partly_wrong(
+    place: Place, seen: dict[str, list[str]], owned: dict[str, Witness | None], zero: Witness | None
+) -> Iterable[Reading]:
     """A name that is right on some hosts only, or that has a dead address beside a live one."""
+    value = f"{place.variable}={place.written(place.address)}"
+    owners = {address: owner for address, owner in owned.items() if owner is not None}
+    right = [address for address, owner in owners.items() if zero is not None and owner.network == zero.network]
     groups: dict[tuple[str, ...], list[str]] = {}
     for label, addresses in seen.items():
         groups.setdefault(tuple(addresses), []).append(label)
@@ -138,29 +163,36 @@ def _partly_wrong(value: str, seen: dict[str, list[str]], owned: dict[str, Witne
         live = [address for address in told if owned[address]]
         dead = [address for address in told if not owned[address]]
         if dead and not live:
-            right = next(address for address, owner in owned.items() if owner)
             yield Reading(
-                f"check: {_NAME}={value} is {', '.join(dead)} on {name_all(labels)}, which no host has; elsewhere it is {right}",
+                f"check: {value} is {', '.join(dead)} on {name_all(labels)}, which no host has; elsewhere it is {next(iter(owners))}",
                 accused=tuple(labels),
+                values={"address": _to_write(place, next(iter(owners)))},
+            )
+        elif right and live and not set(live) & set(right):
+            yield Reading(
+                f"check: {value} is {live[0]} on {name_all(labels)}, which is {owners[live[0]].host}; elsewhere it is {right[0]}",
+                accused=tuple(labels),
+                values={"address": _to_write(place, right[0])},
             )
         elif dead:
             yield Reading(
-                f"check: {_NAME}={value} resolves on {name_all(labels)} to {live[0]} and also to {', '.join(dead)}, which no host has",
+                f"check: {value} resolves on {name_all(labels)} to {live[0]} and also to {', '.join(dead)}, which no host has",
                 accused=tuple(labels),
+                values={"address": _to_write(place, live[0])},
             )
 
 
-def _no_way(told: Sequence[Witness], value: str) -> Iterable[Reading]:
+def _no_way(told: Sequence[Witness], place: Place) -> Iterable[Reading]:
     """Hosts that know no way to any of its addresses."""
     lost: dict[str, list[Witness]] = {}
     for one in told:
-        ways = (one.lookup(value) or {}).get("from", {})
+        ways = (one.lookup(place.address) or {}).get("from", {})
         if ways and not any(ways.values()):
             lost.setdefault(", ".join(ways), []).append(one)
     for addresses, ones in lost.items():
         labels = tuple(one.label for one in ones)
         yield Reading(
-            f"check: there is no route from {name_all(labels)} to {addresses} ({_NAME}={value})",
+            f"check: there is no route from {name_all(labels)} to {addresses} ({place.variable}={place.written(place.address)})",
             accused=labels,
             values={"own": ", ".join(ones[0].addresses()) or "no address"},
         )
@@ -181,8 +213,9 @@ def _addresses(witness: Witness, name: str) -> list[str]:
 
 
 def _all_loopback(addresses: Sequence[str]) -> bool:
-    return bool(addresses) and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+    found = [ipaddress.ip_address(address.partition("%")[0]) for address in addresses]
+    return bool(found) and all(address.is_loopback or address.is_unspecified for address in found)
 
 
 def _is_loopback_name(value: str) -> bool:
-    return value == "localhost" or value.startswith("localhost.") or value == "::1" or value.startswith("127.")
+    return value in ("localhost", "::1", "0.0.0.0", "::") or value.startswith(("localhost.", "127."))

@@ -30,6 +30,14 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         yield Reading(
             f"check: {_NAME}={value!r} on {name_all(where)} is not a port number between 1 and 65535", accused=where
         )
+    for place in dict.fromkeys(one.place for one in witnesses if one.place is not None and one.place.is_endpoint):
+        if place.number is None:
+            where = tuple(one.label for one in witnesses if one.place == place)
+            yield Reading(
+                f"check: {place.variable}={place.written(place.address)} on {name_all(where)} has no port number between 1 and 65535 at its end",
+                accused=where,
+                values={"right": f"{place.address}:29400"},
+            )
     lacking = [
         one for one in witnesses if one.variable("MASTER_ADDR") and one.variable("RANK") and one.variable(_NAME) is None
     ]
@@ -45,42 +53,42 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
 
 
 def _in_use(witnesses: Sequence[Witness]) -> Iterable[Reading]:
-    for witness in _listeners(witnesses):
-        value = witness.variable(_NAME) or ""
-        if not _is_port(value) or _store_is_up_already(witness):
-            continue
-        port = int(value)
-        lowest = witness.section("ports").get("unprivileged_from", 1024)
-        if port < lowest and witness.section("who").get("uid") != 0:
-            yield Reading(
-                f"check: {_NAME}={port} on {witness.label} may only be opened by root, and the job runs as {witness.section('who').get('user')}",
-                accused=(witness.label,),
-            )
-        for holder in _holders(witness, port):
-            who = (
-                f"process {holder['pid']} ({holder['command']})"
-                if holder.get("pid")
-                else f"a process of user {holder['user']}"
-            )
-            yield Reading(
-                f"check: {_NAME}={port} is already in use on {witness.label}: {who} listens on {holder['address']}",
-                accused=(witness.label,),
-                values={"pid": str(holder.get("pid") or ""), "free": str(_free_near(witness, port))},
-            )
-            break
+    witness = _listener(witnesses)
+    place = witness.place if witness is not None else None
+    if witness is None or place is None or place.number is None or _store_is_up_already(witness):
+        return
+    port, named = place.number, f"port {place.number} ({place.port_variable})"
+    lowest = witness.section("ports").get("unprivileged_from", 1024)
+    if port < lowest and witness.section("who").get("uid") != 0:
+        yield Reading(
+            f"check: {named} on {witness.label} may only be opened by root, and the job runs as {witness.section('who').get('user')}",
+            accused=(witness.label,),
+        )
+    for row, does in _holders(witness, port):
+        who = f"process {row['pid']} ({row['command']})" if row.get("pid") else f"a process of user {row['user']}"
+        yield Reading(
+            f"check: {named} is already in use on {witness.label}: {who} {does} {row['address']}",
+            accused=(witness.label,),
+            values={
+                "pid": str(row.get("pid") or ""),
+                "free": str(_free_near(witness, port)),
+                "variable": place.port_variable,
+                "value": place.written_port(_free_near(witness, port)),
+            },
+        )
+        break
 
 
-def _listeners(witnesses: Sequence[Witness]) -> list[Witness]:
+def _listener(witnesses: Sequence[Witness]) -> Witness | None:
     """Where the store is opened: on rank 0; without ranks, on the host whose address is given."""
-    zero = [one for one in witnesses if 0 in one.ranks and one.variable(_NAME)]
-    if zero or any(one.ranks for one in witnesses):
-        return zero[:1]
+    if any(one.ranks for one in witnesses):
+        return next((one for one in witnesses if 0 in one.ranks), None)
     for one in witnesses:
-        found = one.lookup(one.variable("MASTER_ADDR") or "")
+        found = one.lookup(one.place.address) if one.place is not None and not one.place.is_drivers else None
         own = [a for a in found["addresses"] if one.owns(a)] if found else []
-        if own and one.variable(_NAME) and (len(witnesses) == 1 or not all(a.startswith("127.") for a in own)):
-            return [one]
-    return []
+        if own and (len(witnesses) == 1 or not all(a.startswith("127.") for a in own)):
+            return one
+    return None
 
 
 def _store_is_up_already(witness: Witness) -> bool:
@@ -88,10 +96,13 @@ def _store_is_up_already(witness: Witness) -> bool:
     return (witness.variable("TORCHELASTIC_USE_AGENT_STORE") or "").lower() in ("true", "1")
 
 
-def _holders(witness: Witness, port: int) -> list[Mapping[str, Any]]:
+def _holders(witness: Witness, port: int) -> list[tuple[Mapping[str, Any], str]]:
+    """Who has the port, and how; the check's own connections, where it leads from here, are none."""
     me = witness.section("who").get("pid") if witness.section("who").get("pid") == os.getpid() else None
-    listening = witness.section("ports").get("listening", ())
-    return [row for row in listening if row["port"] == port and (me is None or row.get("pid") != me)]
+    ports = witness.section("ports")
+    found = [(row, "listens on") for row in ports.get("listening", ())]
+    found += [(row, "has it as the near end of a connection, on") for row in ports.get("connected", ())]
+    return [(row, does) for row, does in found if row["port"] == port and (me is None or row.get("pid") != me)]
 
 
 def _free_near(witness: Witness, port: int) -> int:

@@ -1,0 +1,93 @@
+"""Scores `phalanx check` on beds that it was not made for: how many faults are found, who is accused wrongly, and what healthy beds give.
+
+python bench/check_unseen.py                # root; all of tests/check/unseen_*.py, one line each
+python bench/check_unseen.py proxy-resets   # some of them
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.check import unseen_networks, unseen_settings
+from tests.check.unseen import BEDS, Unseen
+from tests.lab.beds import check_bed
+
+from phalanx.check.launch_line import read_launch_line
+from phalanx.lab import Bed, LabError
+from phalanx.model import Report
+
+BUSY = ("busy-with-many-connections",)  # healthy beds that are also tried on a loaded machine
+
+
+def look_at(unseen: Unseen, busy: int = 0) -> tuple[Report, float]:
+    """Make the bed, break it, check it."""
+    line = read_launch_line(shlex.split(unseen.line))
+    options = replace(
+        unseen.options,
+        environment={**line.variables, **unseen.options.environment},
+        libraries=unseen.options.libraries or line.libraries,
+        launch=line,
+    )
+    with Bed(unseen.count) as bed:
+        unseen.apply(bed)
+        loops = unseen_networks.loops(busy)
+        try:
+            return check_bed(bed, options=options)
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait(10)
+
+
+def verdict_on(unseen: Unseen, report: Report) -> str:
+    """`found`, or what is wrong with the answer."""
+    said = [finding.cause for finding in report.findings]
+    if not unseen.causes:
+        return "quiet" if not said else "FALSE ALARM"
+    if not all(names & set(said) for names in unseen.causes):
+        return "MISSED" if not said else "OTHER CAUSE"
+    accused = {host for finding in report.findings for host in finding.culprit_hosts}
+    if unseen.hosts and accused - set(unseen.hosts):
+        return "WRONG HOST"
+    if unseen.hosts and not accused:
+        return "NOBODY NAMED"
+    first = said[0]
+    return "found" if any(first in names for names in unseen.causes) else "NOT FIRST"
+
+
+def main() -> None:
+    """Look at all, print a line for each and the sums."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("beds", nargs="*")
+    parser.add_argument("--evidence", action="store_true", help="what was said, in full")
+    arguments = parser.parse_args()
+    assert unseen_settings.BEDS is BEDS
+    counted: dict[str, int] = {}
+    for name in arguments.beds or BEDS:
+        unseen = BEDS[name]
+        try:
+            report, took = look_at(unseen, 2 * (os.cpu_count() or 1) if name in BUSY else 0)
+        except LabError as error:
+            counted["NO BED"] = counted.get("NO BED", 0) + 1
+            print(f"{'NO BED':12} {name:48} {error}", flush=True)
+            continue
+        verdict = verdict_on(unseen, report)
+        counted[verdict] = counted.get(verdict, 0) + 1
+        told = "; ".join(f"{one.cause} ({', '.join(one.culprit_hosts)})" for one in report.findings) or "nothing"
+        print(f"{verdict:12} {name:48} {took:5.1f} s  {told}", flush=True)
+        if arguments.evidence:
+            for finding in report.findings:
+                print(f"{'':13}{finding.evidence[0].text}")
+                print("".join(f"{'':15}fix {fix.title}: {fix.do}\n" for fix in finding.fixes), end="")
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counted.items())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Connections between the same hosts and ports of which some pass and some vanish: one of several paths is dead, or connections are rationed.
+
+Routers and bonds choose the path of a connection by its addresses and ports. A probe that calls once has luck or has not; so to few hosts some more
+calls are made, each once, all at the same time as the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phalanx.check.network.blocked import Pair, Table
+from phalanx.check.network.survey import Survey
+from phalanx.check.network.words import between, common_host, places
+from phalanx.check.reading import Reading
+
+_LATE_S = 0.9  # the kernel asks again after a second: answered then means lost once, as chance does it
+_LEAST = 3
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the single calls of a pair."""
+
+    made: int = 0
+    lost: int = 0
+    late: int = 0
+
+
+def judge_flows(survey: Survey, table: Table) -> list[Reading]:
+    """Told only if some connections of a pair pass, several vanish, and none is merely late, which would be loss."""
+    tallies: dict[Pair, Tally] = {}
+    for one in survey.of("flow"):
+        if (one.source, one.target) not in table.calls:
+            continue
+        tally = tallies.setdefault((one.source, one.target), Tally())
+        tally.made += one.outcome in ("ok", "silent")
+        tally.lost += one.outcome == "silent"
+        tally.late += one.answered and one.seconds > _LATE_S
+    for pair, call in table.calls.items():
+        if pair in tallies and call.outcome == "silent":
+            tallies[pair].lost += 1
+            tallies[pair].made += 1
+    bad = {pair: tally for pair, tally in tallies.items() if 0 < tally.lost < tally.made}
+    lost, late = (sum(getattr(tally, what) for tally in bad.values()) for what in ("lost", "late"))
+    if lost < _LEAST or 2 * late > lost:
+        return []
+    accused = common_host(bad, [pair for pair in tallies if pair not in bad])
+    hosts = {number for pair in bad for number in pair}
+    made = sum(tally.made for tally in bad.values())
+    text = (
+        f"check: of {made} connections between {between(table.labels, accused, hosts - set(accused))} {lost} got no answer at all and {made - lost} "
+        f"passed, to the same address and port ({places(table.calls[pair] for pair in bad)})"
+    )
+    table.explain(bad)
+    named = table.label(*(accused or sorted(hosts)))
+    return [Reading(text, named, table.label(*sorted(hosts - set(accused))), {"share": f"{lost / made:.0%}"})]
