@@ -12,6 +12,7 @@ from phalanx.model import Frame
 from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.network import NetworkView, view_network
+from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stacks import ProcessStacks, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
@@ -152,7 +153,7 @@ class Inquiry:
             outstanding = self._has_entered(rank)
         is_idle = rank not in self.notice.working
         workers = taken.workers.get(rank, ())
-        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle)
+        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
         return replace(standing, holds_lock=self._holds_the_lock(rank))
@@ -185,7 +186,7 @@ def waits(looks: Sequence[tuple[Frame, ...]], has_entered: bool | None = None) -
     if len(looks) < _FEWEST_LOOKS or len(calls) != 1 or len(places) != 1:
         return False
     ((doing, call),) = calls
-    return doing is Doing.COLLECTIVE and not call.startswith(("send", "recv", "batch_isend"))
+    return doing is Doing.COLLECTIVE and not is_point_to_point(call)
 
 
 def spins(seen: Mapping[int, Sequence[tuple[Frame, ...]]], held: frozenset[int] = frozenset()) -> bool:
