@@ -69,7 +69,8 @@ def _blame(
         by_doing[standing.doing].add(rank)
     if by_doing[Doing.STOPPED]:
         return frozenset(by_doing[Doing.STOPPED]), "stopped"
-    if by_doing[Doing.ENDED] and _is_minority(by_doing[Doing.ENDED], size):
+    missed = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT] | by_doing[Doing.UNKNOWN]
+    if by_doing[Doing.ENDED] and missed and _is_minority(by_doing[Doing.ENDED], size):
         return frozenset(by_doing[Doing.ENDED]), "ended"
     if (found := _by_sequence(standings, recorders))[0] and _is_minority(found[0], size):
         return found
