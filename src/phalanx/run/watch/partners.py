@@ -20,6 +20,7 @@ _C10D = "torch/distributed/distributed_c10d.py"
 _SENDS = ("send", "send_object_list", "isend")
 _RECEIVES = ("recv", "recv_object_list", "irecv")
 _ASYNCHRONOUS = ("isend", "irecv", "batch_isend_irecv")
+_PIPELINES = "_wait_batch_p2p"  # where PyTorch's pipeline schedules wait for both directions
 _NUMBER = re.compile(r"\d{1,7}")
 _MOST_IN_A_SENTENCE = 6
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -49,7 +50,7 @@ class Partner:
 
 def is_point_to_point(call: str) -> bool:
     """Whether a call is one half of a pair, which other ranks need not make."""
-    return call in (*_SENDS, *_RECEIVES, *_ASYNCHRONOUS)
+    return call in (*_SENDS, *_RECEIVES, *_ASYNCHRONOUS, _PIPELINES)
 
 
 def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], rank: int, size: int) -> Partner | None:

@@ -17,6 +17,8 @@ _COLLECTIVES = (
         r"(?:all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all|barrier|monitored_barrier|send|recv"
         r"|batch_isend_irecv)(?:_coalesced|_into_tensor|_tensor|_object|_object_list|_single)?$")),
     ("torch/distributed/_functional_collectives.py", re.compile(r"wait_tensor|all_\w+|reduce_scatter\w*|broadcast\w*")),
+    ("torch/distributed/pipelining/schedules.py", re.compile(r"_wait_batch_p2p$")),
+    ("jax/experimental/multihost_utils.py", re.compile(r"process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal")),
     ("horovod/torch/mpi_ops.py", re.compile(r"synchronize|barrier|join|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*")),
     ("horovod/tensorflow/", re.compile(r"_?(?:allreduce|allgather|broadcast|alltoall|join|barrier)\w*")),
     ("mpi4py", re.compile(r"[A-Za-z]+")),
