@@ -2,6 +2,7 @@
 
     python bench/run_vs_torchrun.py                          # 2 and 4 ranks, small and large model: some minutes
     python bench/run_vs_torchrun.py --ranks 2 --models small --rounds 60
+    python bench/run_vs_torchrun.py --ranks 32 --rounds 0 --launches 1    # many tiny ranks
 
 The same DDP job is started three times and stays: by torchrun, by `phalanx run`, by `phalanx run --no-inside`. They take turns
 in short blocks of steps, in an order that changes by round; whoever is not at work is stopped (SIGSTOP), launcher and ranks, so
@@ -276,8 +277,8 @@ def launches(ranks: int, rounds: int, folder: Path) -> None:
 def main() -> None:
     """Measure in turns and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--launches", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=40, help="blocks of steps in turns; 0 for launches alone")
+    parser.add_argument("--launches", type=int, default=5, help="starts in turns; 0 for none")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     wishes = parser.parse_args()
@@ -285,7 +286,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         for ranks in wishes.ranks:
-            for model in wishes.models:
+            for model in wishes.models if wishes.rounds else ():
                 compare(ranks, model, wishes.rounds, folder)
             if wishes.launches:
                 launches(ranks, wishes.launches, folder)
