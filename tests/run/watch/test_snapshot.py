@@ -6,6 +6,8 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from phalanx.run.watch.heartbeat import HeartbeatFile
 from phalanx.run.watch.inside import phalanx_inside as inside
 from phalanx.run.watch.snapshot import take_snapshot
@@ -17,7 +19,7 @@ def recv(tensor: str, src: int) -> str:
     return inside._stacks(os.getpid(), threading.get_ident())
 
 
-def test_the_ranks_own_stacks_tell_with_whom_it_wants_to_meet(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_ranks_own_stacks_tell_with_whom_it_wants_to_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "rank0"
     folder.mkdir()
     (folder / "inside-stacks-1.txt").write_text(recv("weights", 3))
