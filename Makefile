@@ -21,10 +21,10 @@ test: debian $(VENV)/.torch $(VENV)/.dev frameworks
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
 
-# TensorFlow, JAX and Horovod (compiled from source, about 7 minutes of processor time, once), each in an environment of its
-# own below .zoo: the tests run real jobs of them.
+# TensorFlow, JAX, Horovod (compiled from source, about 7 minutes of processor time, once) and Keras on PyTorch (which Horovod's environment
+# lends), each in an environment of its own below .zoo: the tests run real jobs of them.
 frameworks: debian-zoo $(VENV)/.core
-	$(BIN)/phalanx faults environments tensorflow jax horovod
+	$(BIN)/phalanx faults environments tensorflow jax horovod keras-torch
 
 # The score on the recorded logs of real broken jobs.
 score: $(VENV)/.core

@@ -1,6 +1,7 @@
 """The job of run_vs_torchrun.py: a small DDP training that runs so many steps as it is told, when it is told, and tells its times.
 
-Each rank reads numbers of steps, a line each, from its own pipe in BENCH_FOLDER; rank 0 writes what a block took to another.
+Each rank reads numbers of steps, a line each, from its own pipe in BENCH_FOLDER, and writes what each step took to another. With
+"bare" behind the number the watch inside the rank, if there is one, does nothing meanwhile.
 """
 
 import json
@@ -31,6 +32,16 @@ def step() -> None:
     optimizer.step()
 
 
+inside = sys.modules.get("phalanx_inside")
+usual = {name: getattr(inside._Watch, name) for name in ("_groups", "beat")} if inside is not None else {}
+
+
+def rest(bare: bool) -> None:
+    """Take the watch's work away, or give it back; its thread wakes up as often as before."""
+    for name, function in usual.items():
+        setattr(inside._Watch, name, (lambda *_: None) if bare else function)
+
+
 for _ in range(10):
     step()
 watching = [thread.native_id for thread in threading.enumerate() if thread.name == "phalanx-watch"]
@@ -43,8 +54,10 @@ facts = {"pid": os.getpid(), "launcher": launcher, "first": first, "launcher_mb"
 (folder / f"started-{rank}.new").rename(folder / f"started-{rank}")
 with (folder / f"told-{rank}").open() as told, (folder / f"answer-{rank}").open("w") as answer:
     for line in told:
+        number, *wish = line.split()
+        rest("bare" in wish)
         times = []
-        for _ in range(int(line)):
+        for _ in range(int(number)):
             began = time.perf_counter()
             step()
             times.append(time.perf_counter() - began)

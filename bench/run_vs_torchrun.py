@@ -2,14 +2,20 @@
 
     python bench/run_vs_torchrun.py                          # 2 and 4 ranks, small and large model: some minutes
     python bench/run_vs_torchrun.py --ranks 2 --models small --rounds 60
+    python bench/run_vs_torchrun.py --ranks 32 --rounds 0 --launches 1    # many tiny ranks
 
 The same DDP job is started three times and stays: by torchrun, by `phalanx run`, by `phalanx run --no-inside`. They take turns
 in short blocks of steps, in an order that changes by round; whoever is not at work is stopped (SIGSTOP), launcher and ranks, so
 that a block is undisturbed by the others and a slow moment of the machine meets all three. Of each block is kept: the median
 and the trimmed mean of the step times as rank 0 saw them, and the processor seconds a step of ranks, launcher and all that they
-started, by the kernel's count. A round gives one ratio to torchrun; printed is the median of the ratios with a 95 % interval
-(bootstrap over the rounds). "Counted directly" is the processor time of the launcher and of the watch's threads inside the ranks
-alone, as a share of the ranks' own: it misses what they cost others, but no other work on the machine can move it.
+started, by the kernel's count.
+
+Two processes that run the same code differ by a percent or more, by where their memory lies. So every job also makes bare blocks, with
+its launcher stopped and the watch inside at rest: what a launcher costs is the ratio of both kinds of block within one job, and what
+`phalanx run` costs beside torchrun is the ratio of these ratios, round by round. The plain ratio between the jobs is printed too.
+Printed is the median over the rounds with a 95 % interval (bootstrap). "Counted directly" is the processor time of the launcher
+and of the watch's threads inside the ranks alone, as a share of the ranks' own: it misses what they cost others, but no other work
+on the machine can move it.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,17 +88,17 @@ class Job:
         for pid in (self.process.pid, *self.pids):
             os.kill(pid, signal.SIGSTOP)
 
-    def go(self) -> None:
-        for pid in (*self.pids, self.process.pid):
+    def go(self, *, bare: bool = False) -> None:
+        for pid in self.pids if bare else (*self.pids, self.process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def block(self, steps: int) -> Block:
-        """Let it make so many steps."""
-        self.go()
+    def block(self, steps: int, *, bare: bool = False) -> Block:
+        """Let it make so many steps; if `bare`, without its launcher and its watch."""
+        self.go(bare=bare)
         time.sleep(0.05)  # what was due while it stood is done before it is measured
         before, inside = self._spent(), self._watching()
-        times = self._run(steps)
+        times = self._run(f"{steps} bare" if bare else str(steps))
         after, watched = self._spent(), self._watching() - inside
         self.stop()
         own = sum(after[pid] - before.get(pid, 0.0) for pid in self.pids)
@@ -106,9 +112,9 @@ class Job:
             100 * (others + watched) / (own - watched),
         )
 
-    def _run(self, steps: int) -> list[float]:
+    def _run(self, order: str) -> list[float]:
         for rank in range(self.ranks):
-            self._pipe(f"told-{rank}", "w").write(f"{steps}\n")
+            self._pipe(f"told-{rank}", "w").write(f"{order}\n")
             self._pipe(f"told-{rank}", "w").flush()
         # all are opened before any is read: a rank makes no step before its peers have theirs open
         answers = [self._pipe(f"answer-{rank}", "r") for rank in range(self.ranks)]
@@ -195,28 +201,40 @@ def jobs(ranks: int, width: int, folder: Path) -> Iterator[list[Job]]:
 def compare(ranks: int, model: str, rounds: int, folder: Path) -> None:
     """One size of job and model: many rounds in turns, then the figures."""
     with jobs(ranks, MODELS[model], folder) as started:
-        blocks: dict[str, list[Block]] = {job.name: [] for job in started}
+        blocks: dict[tuple[str, bool], list[Block]] = {
+            (job.name, bare): [] for job in started for bare in (False, True)
+        }
         took = [job.block(20).trimmed for job in started]
         steps = max(8, int(BLOCK_S / max(took)))  # the same for all
-        order = list(started)
+        order = list(blocks)
+        by_name = {job.name: job for job in started}
         for _ in range(rounds):
             random.shuffle(order)
-            for job in order:
-                blocks[job.name].append(job.block(steps))
+            for name, bare in order:
+                blocks[name, bare].append(by_name[name].block(steps, bare=bare))
     load = os.getloadavg()[0]
     print(f"{ranks} ranks, {model} model: {rounds} rounds of {steps} steps each; load of the machine {load:.1f}")
-    base = blocks["torchrun"]
-    print(f"  {'torchrun':26} {1000 * statistics.median(one.median for one in base):.3f} ms a step, ", end="")
-    print(f"{1000 * statistics.median(one.cpu for one in base):.3f} processor ms; counted directly ", end="")
-    print(f"{statistics.median(one.direct for one in base):.2f} %")
-    for name in LAUNCHERS[1:]:
-        own = blocks[name]
-        parts = [
-            f"{what} {_interval([get(a) / get(b) for a, b in zip(own, base, strict=True)], GOALS[name])}"
-            for what, get in MEASURES.items()
-        ]
-        direct = statistics.median(one.direct for one in own)
-        print(f"  {name:26} {'; '.join(parts)}; counted directly {direct:.2f} %", flush=True)
+    base = blocks["torchrun", False]
+    print(f"  a step of torchrun's job: {1000 * statistics.median(one.median for one in base):.3f} ms, ", end="")
+    print(f"{1000 * statistics.median(one.cpu for one in base):.3f} processor ms of all ranks and the launcher")
+    for name in LAUNCHERS:
+        _print_launcher(name, blocks)
+
+
+def _print_launcher(name: str, blocks: Mapping[tuple[str, bool], Sequence[Block]]) -> None:
+    print(f"  {name}: counted directly {statistics.median(one.direct for one in blocks[name, False]):.2f} %")
+    for what, get in MEASURES.items():
+        own, base = (_ratios(get, blocks[one, False], blocks[one, True]) for one in (name, "torchrun"))
+        line = f"    {what:15} against its own bare steps {_interval(own)}"
+        if name != "torchrun":
+            beside = [a / b for a, b in zip(own, base, strict=True)]
+            plain = _ratios(get, blocks[name, False], blocks["torchrun", False])
+            line += f"; beside torchrun {_interval(beside, GOALS[name])}; job against job {_interval(plain)}"
+        print(line, flush=True)
+
+
+def _ratios(get: Callable[[Block], float], one: Sequence[Block], other: Sequence[Block]) -> list[float]:
+    return [get(a) / get(b) for a, b in zip(one, other, strict=True)]
 
 
 MEASURES: dict[str, Callable[[Block], float]] = {
@@ -226,13 +244,15 @@ MEASURES: dict[str, Callable[[Block], float]] = {
 }
 
 
-def _interval(ratios: Sequence[float], goal: float) -> str:
+def _interval(ratios: Sequence[float], goal: float | None = None) -> str:
     """The median in percent with its 95 % interval, and whether that settles the goal."""
     random.seed(1)
     drawn = sorted(statistics.median(random.choices(ratios, k=len(ratios))) for _ in range(4000))
     low, middle, high = (100 * (one - 1) for one in (drawn[100], statistics.median(ratios), drawn[-101]))
-    settled = "met" if high <= goal else "missed" if low > goal else "open"
-    return f"{middle:+.2f} % [{low:+.2f}, {high:+.2f}] ({goal:g} %: {settled})"
+    told = f"{middle:+.2f} % [{low:+.2f}, {high:+.2f}]"
+    if goal is None:
+        return told
+    return f"{told} ({goal:g} %: {'met' if high <= goal else 'missed' if low > goal else 'open'})"
 
 
 def launches(ranks: int, rounds: int, folder: Path) -> None:
@@ -257,8 +277,8 @@ def launches(ranks: int, rounds: int, folder: Path) -> None:
 def main() -> None:
     """Measure in turns and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--launches", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=40, help="blocks of steps in turns; 0 for launches alone")
+    parser.add_argument("--launches", type=int, default=5, help="starts in turns; 0 for none")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     wishes = parser.parse_args()
@@ -266,7 +286,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
     try:
         for ranks in wishes.ranks:
-            for model in wishes.models:
+            for model in wishes.models if wishes.rounds else ():
                 compare(ranks, model, wishes.rounds, folder)
             if wishes.launches:
                 launches(ranks, wishes.launches, folder)

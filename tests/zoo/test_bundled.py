@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import phalanx
 from phalanx.zoo.bundled import VERDICT, bundled_plan, can_be_watched
 from phalanx.zoo.fault import Cure, Fault, FaultError, RunPlan
 from phalanx.zoo.runner import run_fault
@@ -25,7 +26,8 @@ def test_the_same_script_with_the_same_arguments_is_started(tmp_path: Path) -> N
     assert " run -n 2 --framework torch --bundle bundle --timeout 60 " in words
     assert words.endswith("train.py --lr 1")
     assert f"--python {tmp_path}/bin/python" in words
-    assert plan.env == {"A": "1"}
+    # the jobs are watched by the code that is at work here, whatever is installed
+    assert plan.env == {"A": "1", "PYTHONPATH": str(Path(phalanx.__file__).parents[1])}
 
 
 @pytest.mark.parametrize("said", [("--max-restarts", "2"), ("--max_restarts=2",)])

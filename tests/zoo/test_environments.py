@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from phalanx.zoo import environments
 from phalanx.zoo.environments import ENVIRONMENTS, Environment, environment_of, make, versions
 from phalanx.zoo.fault import Cure, Fault, FaultError, Needs, RunPlan
 from phalanx.zoo.reading import load_zoo
@@ -49,3 +51,22 @@ def test_an_environment_is_made_once(tmp_path: Path) -> None:
 def test_a_package_that_cannot_be_had_is_said(tmp_path: Path) -> None:
     with pytest.raises(FaultError, match=r"pip.* failed:"):
         make(Environment("bad", (str(tmp_path / "no-such-package"),)), tmp_path, lambda _: None)
+
+
+def test_packages_that_another_environment_has_are_lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lender = Environment("lender", ("pip",))
+    monkeypatch.setitem(environments._BY_NAME, "lender", lender)
+    make(lender, tmp_path, lambda _: None)
+    site = next((tmp_path / "lender").glob("lib/python3*/site-packages"))
+    (site / "only_there.py").write_text("")
+    made = make(Environment("borrower", ("pip",), lenders=("horovod", "lender")), tmp_path, lambda _: None)
+    told = subprocess.run(
+        [made / "bin" / "python", "-c", "import only_there, sys; print(only_there.__file__, sys.prefix)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split() == [str(site / "only_there.py"), str(made)]
+    asked = subprocess.run([made / "bin" / "pip", "--version"], capture_output=True, text=True, check=True)
+    assert str(site) in asked.stdout
+    assert list(versions(made, replace(FAULT, needs=Needs(python=("pip",))))) == ["pip"]

@@ -271,6 +271,8 @@ def test_it_is_noted_when_the_logs_first_tell_of_trouble(tmp_path: Path) -> None
     outcome = run(make(tmp_path / "f", script), tmp_path / "out")
     assert outcome.spoke_s is not None
     assert 1.0 <= outcome.spoke_s <= outcome.seconds + 0.5
+    assert outcome.first_s is not None
+    assert outcome.first_s < outcome.spoke_s
     assert run(make(tmp_path / "g", "print('fine')"), tmp_path / "out").spoke_s is None
 
 

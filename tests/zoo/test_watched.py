@@ -61,6 +61,33 @@ def test_times_are_counted_from_the_fault_not_from_the_start(zoo: Zoo) -> None:
     assert (ended.verdict_s, ended.framework_ran) == (None, False)
 
 
+def test_the_framework_speaks_in_words_or_by_the_jobs_end(zoo: Zoo) -> None:
+    fault = zoo.add("ends-without-a-word")
+    zoo.ran(fault, [1], 9.0, exit={"at": 1004.0, "by": None})
+    alone = Result(fault.name, False, True, "", 24.0, fault.fingerprint(), {"launcher": 1})
+    for told, expected in (
+        (alone, 20.0),
+        (replace(alone, exit_codes={"launcher": 0}), None),  # ended well: nobody would look
+        (replace(alone, timed_out=True), None),  # ended by us
+        (replace(alone, spoke_s=10.0), 6.0),
+    ):
+        remember(zoo.keep, told)
+        (found,) = read_runs(zoo.faults, zoo.keep)
+        assert (found.framework_s, found.framework_ran) == (expected, True)
+
+
+def test_a_slower_start_of_the_other_run_is_not_counted(zoo: Zoo) -> None:
+    fault = zoo.add("starts-slowly")
+    zoo.ran(fault, [1], 9.0, exit={"at": 1004.0, "by": None})
+    ran = Result(fault.name, False, True, "", 30.0, fault.fingerprint(), spoke_s=9.0, began=1000.0, first_s=3.0)
+    remember(zoo.keep, replace(ran, watched=True))
+    remember(zoo.keep, replace(ran, spoke_s=40.0, first_s=8.0))  # the fault came 1 s after the first word, here at 9 s
+    (found,) = read_runs(zoo.faults, zoo.keep)
+    assert (found.verdict_s, found.framework_s) == (5.0, 31.0)
+    remember(zoo.keep, replace(ran, spoke_s=40.0, files="another form of the fault"))
+    assert not read_runs(zoo.faults, zoo.keep)[0].framework_ran
+
+
 def test_hits_stand_beside_false_accusations(zoo: Zoo) -> None:
     exit_ = {"at": 1004.0, "by": None}
     zoo.ran(zoo.add("right"), [1], 9.0, 64.0, exit=exit_)

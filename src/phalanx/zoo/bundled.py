@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import phalanx
 from phalanx.zoo.fault import Fault, FaultError, RunPlan
 
 # the line of a verdict, in the output of `phalanx run`, that names whom it accuses
@@ -15,6 +17,7 @@ VERDICT = re.compile(rb"^  who  ", re.MULTILINE)
 _SET_BY_LAUNCHER = ("TF_CONFIG",)
 _LAUNCHERS = ("torchrun", "processes", "horovodrun")
 _SCRIPT = "train.py"
+_SOURCE = Path(phalanx.__file__).parents[1]
 
 
 def can_be_watched(fault: Fault) -> bool:
@@ -59,6 +62,9 @@ def bundled_plan(fault: Fault, plan: RunPlan, venv: Path | None) -> RunPlan:
         command += ["--python", str(venv / "bin" / "python")]
     command += plan.command[plan.command.index(_SCRIPT) :]
     env = {name: value for name, value in plan.env.items() if name not in _SET_BY_LAUNCHER}
+    if _SOURCE.name not in ("site-packages", "dist-packages"):
+        # this very source tree, not what happens to be installed; ranks of another environment see nothing else in it
+        env["PYTHONPATH"] = os.pathsep.join([str(_SOURCE), *filter(None, [env.get("PYTHONPATH")])])
     # more time than it gives the job: the verdict comes after the end
     return replace(
         plan, launcher="phalanx run", command=tuple(command), layout="merged", env=env, timeout_s=plan.timeout_s + 60

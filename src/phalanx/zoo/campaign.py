@@ -69,4 +69,5 @@ class Campaign:
             outcome.peak_mb,
             fault.memory_mb,
             outcome.began,
+            outcome.first_s,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -24,19 +25,22 @@ exec c++ "$@" -std=c++17
 _HOROVOD = {"HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MXNET": "1", "MAKEFLAGS": "-j2"}
 _TORCH = ("torch==2.13.0", "numpy")
 _BUILD = ("setuptools<81", "wheel")
+_INHERITED = "inherited.pth"
+_PROGRAMS = ("pip", "torchrun")  # of the packages that are lent: started by the interpreter that sees the others, too
 _HOROVOD_NEEDS = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
     """One environment. `builds` is the package that pip compiles from source, with `flags` set, by the shell script
-    `compiler`."""
+    `compiler`. Of `lenders`, the first that is made already lends its packages, so that PyTorch is not installed again."""
 
     name: str
     packages: tuple[str, ...]
     builds: str | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
     compiler: str = ""
+    lenders: tuple[str, ...] = ()
 
     @property
     def provides(self) -> frozenset[str]:
@@ -50,7 +54,7 @@ ENVIRONMENTS = (
     Environment("tensorflow", ("tensorflow-cpu==2.21.0", "keras==3.15.1")),
     Environment("tensorflow-full", ("tensorflow==2.21.0", "keras==3.15.1")),
     Environment("jax", ("jax==0.10.2", "jaxlib==0.10.2", "keras==3.15.1")),
-    Environment("keras-torch", (*_TORCH, "keras==3.15.1")),
+    Environment("keras-torch", (*_TORCH, "keras==3.15.1"), lenders=("torch", "torch-build", "horovod")),
     Environment(
         "horovod",
         (*_TORCH, *_BUILD, *_HOROVOD_NEEDS),
@@ -114,15 +118,17 @@ def environment_of(fault: Fault, *, cured: bool = False) -> Environment:
 def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> Path:
     """Make an environment below `folder` unless it is whole already; wheels built from source are kept there."""
     target = folder / environment.name
-    # beside the environment: it may be a link to one made elsewhere
-    done = folder / f"{environment.name}.whole"
-    if done.is_file() and done.read_text(encoding="utf-8").split() == sorted(environment.provides):
+    if _is_whole(environment, folder):
         return target
     say(f"making the environment {environment.name}: {', '.join(sorted(environment.provides))}")
+    lender = next((one for name in environment.lenders if _is_whole(one := named(name), folder)), None)
     if not (target / "bin" / "pip").is_file():
-        _call([sys.executable, "-m", "venv", str(target)])
+        if lender is not None:
+            derive(target, folder / lender.name)
+        else:
+            _call([sys.executable, "-m", "venv", str(target)])
     pip = [str(target / "bin" / "pip"), "--disable-pip-version-check"]
-    _call([*pip, "install", "-q", *environment.packages])
+    _call([*pip, "install", "-q", *environment.packages])  # what is lent is there already
     if environment.builds is not None:
         wheels = folder / "wheels" / environment.name
         if not list(wheels.glob("*.whl")):
@@ -147,8 +153,43 @@ def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> 
                 flags,
             )
         _call([*pip, "install", "-q", "--no-deps", *map(str, wheels.glob("*.whl"))])
-    done.write_text("\n".join(sorted(environment.provides)), encoding="utf-8")
+    _mark_of(environment, folder).write_text("\n".join(sorted(environment.provides)), encoding="utf-8")
     return target
+
+
+def derive(folder: Path, base: Path) -> Path:
+    """An environment that sees the packages of `base` and can have others of its own; made without the network."""
+    inherited = _site_of(base.resolve())
+    site = folder / inherited.relative_to(base.resolve())
+    site.mkdir(parents=True)
+    (site / _INHERITED).write_text(f"{inherited}\n", encoding="utf-8")
+    shutil.copy(base / "pyvenv.cfg", folder / "pyvenv.cfg")
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("python", "python3"):
+        (programs / name).symlink_to((base / "bin" / "python").resolve())
+    for package in distributions(path=[str(inherited)]):
+        for entry in package.entry_points:
+            if entry.group == "console_scripts" and entry.name in _PROGRAMS:
+                module, _, function = entry.value.partition(":")
+                text = f"#!{programs / 'python'}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+                (programs / entry.name).write_text(text, encoding="utf-8")
+                (programs / entry.name).chmod(0o755)
+    return folder
+
+
+def _site_of(environment: Path) -> Path:
+    return next(environment.glob("lib/python3*/site-packages"))
+
+
+def _mark_of(environment: Environment, folder: Path) -> Path:
+    # beside the environment: it may be a link to one made elsewhere
+    return folder / f"{environment.name}.whole"
+
+
+def _is_whole(environment: Environment, folder: Path) -> bool:
+    done = _mark_of(environment, folder)
+    return done.is_file() and done.read_text(encoding="utf-8").split() == sorted(environment.provides)
 
 
 def versions(venv: Path, fault: Fault) -> dict[str, str]:
@@ -157,12 +198,13 @@ def versions(venv: Path, fault: Fault) -> dict[str, str]:
         "wheel",
         "setuptools",
     }
-    found = {}
-    for site in venv.glob("lib/python3*/site-packages"):
-        for package in distributions(path=[str(site)]):
-            name = package.metadata["Name"].lower().replace("_", "-")
-            if name in wanted:
-                found[name] = package.version
+    found: dict[str, str] = {}
+    site = _site_of(venv)
+    lent = (site / _INHERITED).read_text(encoding="utf-8").split() if (site / _INHERITED).is_file() else []
+    for package in distributions(path=[str(site), *lent]):
+        name = package.metadata["Name"].lower().replace("_", "-")
+        if name in wanted:
+            found.setdefault(name, package.version)
     return dict(sorted(found.items()))
 
 

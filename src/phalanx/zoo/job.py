@@ -26,9 +26,11 @@ _POLL_S = 0.1
 # how a framework, a launcher or the interpreter begins to tell of trouble
 TROUBLE = re.compile(
     rb"Traceback \(most recent call last\)|terminate called|Fatal Python error|[Ss]egmentation fault|FAILED"
-    rb"|Missing ranks|exitcode|exited with non-zero|signal SIG|UNAVAILABLE|^Killed",
+    rb"|Missing ranks|exitcode|exited with non-zero|signal SIG|UNAVAILABLE|StartAbort|^Killed",
     re.MULTILINE,
 )
+# a line of the job itself: `phalanx run` begins with one of its own
+_WORD = re.compile(rb"^(?!phalanx: )[^\n]*\S", re.MULTILINE)
 # what a job may inherit: enough for pip and certificates, nothing that would change its behaviour
 _INHERITED = re.compile(r"PIP_.*|SSL_CERT_.*|https?_proxy|no_proxy|TZ", re.IGNORECASE)
 
@@ -45,6 +47,8 @@ class Outcome:
     # the most memory that its processes took together, as far as was seen
     peak_mb: int = 0
     began: float | None = None  # by the wall clock
+    # from the start until the job's first word: most of it is importing, which takes as long as the machine is busy
+    first_s: float | None = None
 
     @property
     def clean(self) -> bool:
@@ -100,9 +104,10 @@ class Job:
             text = json.dumps(codes, sort_keys=True) + "\n"
             (self.scratch / "logs" / "exit_codes.json").write_text(text, encoding="utf-8")
         self.listener.look()
-        heard = self.listener.heard
-        spoke_s = None if heard is None else heard - started
-        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb, began)
+        spoke_s, first_s = (
+            None if at is None else at - started for at in (self.listener.heard, self.listener.heard_first)
+        )
+        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb, began, first_s)
 
     def _look(self) -> None:
         self.listener.look()
@@ -187,13 +192,14 @@ class Job:
 
 
 class _Listener:
-    """Notes when a sign first stands in the logs. Each look reads only what is new."""
+    """Notes when the job first said anything, and when a sign first stood in the logs. Each look reads only what is new."""
 
     def __init__(self, scratch: Path, sign: re.Pattern[bytes]) -> None:
         self.folders = (scratch / "logs", scratch / "job" / "logs")
         self.sign = sign
         self.read: dict[Path, int] = {}
         self.heard: float | None = None
+        self.heard_first: float | None = None
 
     def look(self) -> None:
         if self.heard is not None:
@@ -204,6 +210,8 @@ class _Listener:
                 stream.seek(max(0, at - 200))  # a sign may have been cut by the last look
                 text = stream.read()
             self.read[file] = max(0, at - 200) + len(text)
+            if self.heard_first is None and _WORD.search(text):
+                self.heard_first = time.monotonic()
             if self.sign.search(text):
                 self.heard = time.monotonic()
                 return

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phalanx.zoo.bundled import VERDICT, bundled_plan
+from phalanx.zoo.environments import derive
 from phalanx.zoo.fault import Fault, FaultError, RunPlan
 from phalanx.zoo.job import TROUBLE, Job, Outcome
 from phalanx.zoo.sanitise import Sanitiser
@@ -53,7 +53,7 @@ def run_fault(
         sanitiser = Sanitiser(scratch, venv)
         # what pip installs must not change the environment that other faults run in
         if plan.launcher == "pip" and venv is not None:
-            path.insert(0, _throwaway_environment(scratch / "venv", venv) / "bin")
+            path.insert(0, derive(scratch / "venv", venv) / "bin")
             if cured:
                 path, plan = _with_compiler_cache(path, plan, scratch)
         work = Job(plan, path, scratch, grace_s, stop, VERDICT if watched else TROUBLE)
@@ -119,27 +119,6 @@ def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> 
         expected = "end well (a silent fault)" if fault.run.ends_well else "fail or hang"
         return Ending(False, f"the fault must {expected}, but ended with {codes}")
     return Ending(True)
-
-
-def _throwaway_environment(folder: Path, base: Path) -> Path:
-    """A virtual environment of the job's own that sees the packages of `base`; made without the network."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site = folder / "lib" / version / "site-packages"
-    site.mkdir(parents=True)
-    inherited = next((base / "lib").glob("python3*"), base / "lib" / version)
-    (site / "inherited.pth").write_text(f"{inherited / 'site-packages'}\n", encoding="utf-8")
-    shutil.copy(base / "pyvenv.cfg", folder / "pyvenv.cfg")
-    programs = folder / "bin"
-    programs.mkdir()
-    for name in ("python", "python3"):
-        (programs / name).symlink_to((base / "bin" / "python").resolve())
-    pip = programs / "pip"
-    pip.write_text(
-        f"#!{programs / 'python'}\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n",
-        encoding="utf-8",
-    )
-    pip.chmod(0o755)
-    return folder
 
 
 def _with_compiler_cache(path: list[Path], plan: RunPlan, scratch: Path) -> tuple[list[Path], RunPlan]:

@@ -38,6 +38,7 @@ class Result:
     peak_mb: int = 0
     set_aside_mb: int = 0
     began: float | None = None  # by the wall clock
+    first_s: float | None = None  # until the job's first word
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,10 @@ def read_runs(faults: Iterable[Fault], keep: Path) -> list[Watched]:
     found = []
     for fault in faults:
         run = results.get((fault.name, True))
+        alone = results.get((fault.name, False))
         if run is not None and run.files == fault.fingerprint() and can_be_watched(fault):
-            found.append(_watched(fault, run, results.get((fault.name, False)), keep / FOLDER / fault.name))
+            same = alone is not None and alone.files == run.files
+            found.append(_watched(fault, run, alone if same else None, keep / FOLDER / fault.name))
     return found
 
 
@@ -73,9 +75,22 @@ def _watched(fault: Fault, run: Result, alone: Result | None, folder: Path) -> W
         fault,
         frozenset(accused),
         _after(run.spoke_s, began),
-        _after(alone.spoke_s, began) if alone is not None else None,
+        _after(_spoke(alone), _shifted(began, run, alone)) if alone is not None else None,
         alone is not None,
     )
+
+
+def _spoke(alone: Result) -> float | None:
+    """When the framework first said that something is wrong: in words, or by the job's end with a status that says so."""
+    failed = not alone.timed_out and any(alone.exit_codes.values())
+    return alone.spoke_s if alone.spoke_s is not None or not failed else alone.seconds
+
+
+def _shifted(onset: float | None, run: Result, alone: Result) -> float | None:
+    """When the fault came in the other run of the same job: as long after the job's first word as in the watched one."""
+    if onset is None or run.first_s is None or alone.first_s is None:
+        return onset
+    return max(0.0, onset + alone.first_s - run.first_s)
 
 
 def _after(spoke: float | None, onset: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -96,13 +97,32 @@ def test_a_checkpoint_that_is_written_is_no_stall() -> None:
     assert [notice.verdict for _, notice in said] == [Verdict.BUSY]
 
 
+@pytest.mark.parametrize(
+    ("traffic", "faults", "expected"),
+    [
+        (100e3, 0, Verdict.BUSY),  # a slow download
+        (4e3, 0, Verdict.STALL),  # heartbeats of a coordinator
+        (None, 200, Verdict.BUSY),  # memory is short
+        (None, 5, Verdict.STALL),
+    ],
+)
+def test_a_rank_that_downloads_or_swaps_is_at_work(traffic: float | None, faults: float, expected: Verdict) -> None:
+    def at(now: float) -> dict[int, Signs]:
+        more = max(now - 30, 0.0)
+        # the network is looked at only when nothing else moves, and its count begins anywhere
+        seen = int(7e9 + more * traffic) if traffic is not None and more > 4 else None
+        found = stopped_at(30)(now)
+        return {**found, 1: replace(found[1], traffic=seen, faults=int(more * faults))}
+
+    ((_, notice),) = play(StallDetector(), at, 0, 80)
+    assert notice.verdict is expected
+    assert notice.moving == ((1,) if expected is Verdict.BUSY else ())
+
+
 def test_a_waiter_that_spins_is_not_at_work() -> None:
     def spinning(now: float) -> dict[int, Signs]:
         found = stopped_at(30, busy={0: 1.0, 1: 1.0})(now)
-        return {
-            rank: Signs(s.progress, s.cpu, s.demand, s.io, spinning=now > 30, connected=True)
-            for rank, s in found.items()
-        }
+        return {rank: replace(sign, spinning=now > 30) for rank, sign in found.items()}
 
     ((_, notice),) = play(StallDetector(), spinning, 0, 100)
     assert notice.verdict is Verdict.STALL
@@ -135,10 +155,7 @@ def test_what_recovered_is_said_and_learned() -> None:
 def test_a_stopped_rank_is_told_within_two_seconds_and_only_once() -> None:
     def stopped(now: float) -> dict[int, Signs]:
         found = stopped_at(30)(now)
-        return {
-            rank: Signs(s.progress, s.cpu, s.demand, stopped=rank == 1 and now > 30, connected=True)
-            for rank, s in found.items()
-        }
+        return {rank: replace(sign, stopped=rank == 1 and now > 30) for rank, sign in found.items()}
 
     ((when, notice),) = play(StallDetector(), stopped, 0, 100)
     assert (notice.verdict, notice.stopped) == (Verdict.STOPPED, (1,))

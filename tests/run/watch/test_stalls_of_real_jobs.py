@@ -169,3 +169,39 @@ def test_native_code_that_keeps_the_interpreters_lock(tmp_path: Path) -> None:
         (stall,) = job.of_kind("stall")
         assert stall.ranks == (1,)
         assert "native code holds the interpreter's lock" in stall.text
+
+
+def test_two_ranks_that_both_receive_first(tmp_path: Path) -> None:
+    fault = "if step == 60:\n    other = torch.empty(8)\n    dist.recv(other, src=1 - rank)\n    dist.send(tensor, dst=1 - rank)"
+    with running(tmp_path, script(fault), 2) as job:
+        assert job.until(stalled)
+        (stall,) = job.of_kind("stall")
+        assert stall.ranks == ()
+        assert f"ranks 0, 1 wait in recv at train.py:{line_of(job, 'dist.recv')}" in stall.text
+        assert "in a circle: rank 0 receives from rank 1, which receives from rank 0" in stall.text
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_ring_of_requests_that_nobody_answers(tmp_path: Path, inside: bool) -> None:
+    fault = (
+        "if step == 60:\n    left = (rank - 1) % 3\n    request = dist.irecv(torch.empty(8), src=left)\n"
+        "    request.wait()\n    dist.send(tensor, dst=(rank + 1) % 3)"
+    )
+    with running(tmp_path, script(fault), 3, inside=inside) as job:
+        assert job.until(stalled)
+        (stall,) = job.of_kind("stall")
+        assert stall.ranks == ()
+        assert f"ranks 0, 1, 2 wait in irecv at train.py:{line_of(job, 'request.wait')}" in stall.text
+        assert "rank 0 receives from rank 2, which receives from rank 1, which receives from rank 0" in stall.text
+
+
+def test_a_pipeline_whose_first_stage_does_not_send(tmp_path: Path) -> None:
+    fault = (
+        "if step == 60:\n    if rank == 0:\n        evaluate()\n    else:\n        dist.recv(tensor, src=rank - 1)\n"
+        "    if rank < 2:\n        dist.send(tensor, dst=rank + 1)"
+    )
+    with running(tmp_path, script(fault), 3) as job:
+        assert job.until(stalled)
+        (stall,) = job.of_kind("stall")
+        assert stall.ranks == (0,)
+        assert f"rank 2 waits in recv from rank 1 at train.py:{line_of(job, 'dist.recv')}" in stall.text

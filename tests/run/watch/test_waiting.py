@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phalanx.model import Frame
+from phalanx.run.watch.partners import Partner
 from phalanx.run.watch.recorder import GroupState, groups_of
 from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.waiting import picture_of
@@ -121,3 +122,35 @@ def test_who_waits_on_the_common_path_did_not_come_alone() -> None:
     # most wait, under a condition that leaves one out: it is not they that went aside
     most = {rank: aside(rank) for rank in (0, 1, 3)}
     assert picture_of({**most, 2: elsewhere(2)}, {}, 4).culprits == (2,)
+
+
+def meets(rank: int, other: int, *, sends: bool = False, line: int = 30) -> Standing:
+    frame = Frame("/home/user/job/train.py", line, "exchange")
+    call = "send" if sends else "recv"
+    under = f"if rank == {rank}"
+    return Standing(rank, Doing.COLLECTIVE, call, frame, under, frame, partner=Partner(other, sends))
+
+
+def test_a_circle_of_receives_accuses_nobody_and_names_both_lines() -> None:
+    picture = picture_of({0: meets(0, 1, line=30), 1: meets(1, 0, line=41)}, {}, 2)
+    assert (picture.culprits, picture.reason) == ((), "circle")
+    assert "rank 0 waits in recv at train.py:30" in picture.text
+    assert "rank 1 waits in recv at train.py:41" in picture.text
+    assert picture.text.endswith("in a circle: rank 0 receives from rank 1, which receives from rank 0")
+    assert picture.data["circles"] == [[0, 1]]
+
+
+def test_a_circle_is_told_although_others_are_elsewhere() -> None:
+    picture = picture_of({0: meets(0, 1), 1: meets(1, 0), 2: elsewhere(2)}, {}, 3)
+    assert (picture.culprits, picture.reason) == ((), "circle")
+
+
+def test_receivers_lead_to_the_one_that_does_not_send() -> None:
+    # 2 and 3 have nothing to do with it, and wait for no rank
+    picture = picture_of({0: meets(0, 1), 1: elsewhere(1), 2: elsewhere(2), 3: elsewhere(3)}, {}, 4)
+    assert (picture.culprits, picture.reason) == ((1,), "missing")
+    assert "rank 0 waits in recv from rank 1 at train.py:30" in picture.text
+
+
+def test_a_receiver_under_its_condition_did_not_come_alone() -> None:
+    assert picture_of({0: meets(0, 1), 1: elsewhere(1)}, {}, 2).culprits == (1,)

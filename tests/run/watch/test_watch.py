@@ -85,7 +85,9 @@ def test_a_snapshot_holds_the_stacks_of_every_rank(tmp_path: Path, sleepers: lis
 def test_where_py_spy_may_not_look_it_is_said_what_to_grant(
     tmp_path: Path, sleepers: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "take_stacks", lambda pids: {pid: ProcessStacks(pid, error=GRANT) for pid in pids})
+    monkeypatch.setattr(
+        snapshots, "take_stacks", lambda pids, **_: {pid: ProcessStacks(pid, error=GRANT) for pid in pids}
+    )
     watch = watch_on(tmp_path, sleepers)
     watch.snapshot("a test")
     watch.close()

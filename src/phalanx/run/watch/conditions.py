@@ -27,7 +27,7 @@ def condition_above(frames: tuple[Frame, ...]) -> tuple[str, Frame] | None:
 
 def condition_at(file: str, line: int) -> str | None:
     """`if rank == 2` for a line below it, `else of if rank == 0` for one in the other branch; None if there is none."""
-    tree = _parse(file, _stamp(file))
+    tree = parse_source(file)
     if tree is None:
         return None
     found: str | None = None
@@ -65,18 +65,19 @@ def _statements(node: ast.AST) -> list[ast.stmt]:
     return found
 
 
-def _stamp(file: str) -> float:
+def parse_source(file: str) -> ast.Module | None:
+    """The user's file; None if it cannot be read. Parsed once, until it changes."""
     try:
-        return Path(file).stat().st_mtime
+        return _parse(file, Path(file).stat().st_mtime)
     except OSError:
-        return 0.0
+        return None
 
 
 @lru_cache(maxsize=64)
 def _parse(file: str, stamp: float) -> ast.Module | None:
     path = Path(file)
     try:
-        if not stamp or path.stat().st_size > _LARGEST:
+        if path.stat().st_size > _LARGEST:
             return None
         return ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -40,6 +40,8 @@ class RankLook:
     children: Mapping[int, ProcessSample] = field(default_factory=dict)
     wants: Mapping[int, float] = field(default_factory=dict)  # each child's demand
     wanted: float = 0.0  # demand of all children, also of those that have ended
+    moved: Mapping[int, int] = field(default_factory=dict)  # bytes of each child's files, where they were looked at
+    moved_below: int = 0  # of all children, since they were first looked at
 
     def as_sample(self) -> dict[str, Any]:
         """What goes into samples.jsonl."""
@@ -66,8 +68,10 @@ def look_at(
     before: RankLook | None,
     now: float,
     family: Sequence[int] | None = None,
+    traffic: int | None = None,
 ) -> RankLook | None:
-    """The rank as it is now; None if its process is gone or has ended. `family` is all its children, if known."""
+    """The rank as it is now; None if its process is gone or has ended. `family` is all its children, `traffic` what went through
+    their sockets, if known: looked for when nothing moves."""
     process = sample_process(pid)
     if process is None or process.state in "ZX":
         return None
@@ -92,13 +96,21 @@ def look_at(
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
     io = sample_io(pid)
+    moved = {child: _bytes_of(sample_io(child)) for child in children} if family is not None else {}
+    moved_below = 0
+    if before is not None:
+        moved_below = before.moved_below + sum(
+            max(count - before.moved.get(child, count), 0) for child, count in moved.items()
+        )
     progress = beat.progress if beat is not None else 0
     signs = Signs(
         progress=progress + hearing.news,
         calls=progress + hearing.advances,
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
         demand=demand + wanted,  # a compiler that gets no processor is at work, too
-        io=io.read + io.written + io.characters if io is not None else 0,
+        io=_bytes_of(io) + moved_below,
+        traffic=traffic,
+        faults=process.major_faults + sum(child.major_faults for child in children.values()),
         lines=hearing.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
@@ -107,4 +119,8 @@ def look_at(
     )
     peak = max(memory, before.peak if before is not None else 0)
     counted = (demand, delay, cpu, reaped, memory, peak, progress, hearing.lines)
-    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted)
+    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
+
+
+def _bytes_of(io: InOut | None) -> int:
+    return io.read + io.written + io.characters if io is not None else 0

@@ -4,13 +4,14 @@ silence a stuck peer. From /proc/PID/net/tcp, which is the rank's own network, a
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import struct
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from phalanx.run.watch.traffic import sockets_of
 
 _ESTABLISHED, _CONNECTING = 0x01, 0x02
 _RESENT = 2  # once may be chance
@@ -88,7 +89,7 @@ def view_network(pids: Mapping[int, int]) -> NetworkView:
 
 
 def _connections(rank: int, pid: int) -> Iterator[Connection]:
-    inodes = _sockets(pid)
+    inodes = sockets_of(pid)
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:]
@@ -115,22 +116,6 @@ def parse_line(rank: int, line: str, inodes: frozenset[str]) -> Connection | Non
         int(fields[6], 16),
         int(timer, 16),
     )
-
-
-def _sockets(pid: int) -> frozenset[str]:
-    found = set()
-    try:
-        with os.scandir(f"/proc/{pid}/fd") as entries:
-            for entry in entries:
-                try:
-                    target = str(Path(entry.path).readlink())
-                except OSError:
-                    continue
-                if target.startswith("socket:["):
-                    found.add(target[8:-1])
-    except OSError:
-        pass
-    return frozenset(found)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from pathlib import Path
 from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
+from phalanx.run.watch.partners import is_point_to_point, request_at
 from phalanx.run.watch.processes import children_of, command_of
 from phalanx.run.watch.recorder import GroupState, read_dump
 from phalanx.run.watch.stacks import ProcessStacks, Thread, as_text, take_native, take_stacks
@@ -19,6 +21,7 @@ from phalanx.sources.readers.stacks import frame_of
 _MOST_WORKERS = 48  # a job with more has them alike
 _ANSWER_S = 2.5  # how long the ranks may take to write what only they can
 _NATIVE_AT_ONCE = 2
+_VARIABLE = re.compile(r" {8}(?P<name>\w+): (?P<value>-?\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
     below = {pid: list(_python_children(children)) for pid, children in children_of(pids.values()).items()}
     workers = [worker for found in below.values() for worker in found][:_MOST_WORKERS]
     taken = take_stacks([*pids.values(), *workers])
+    # with whom a rank wants to meet stands in its variables; those of others are nobody's business
+    meeting = take_stacks([pid for pid in pids.values() if _wants_to_meet(taken[pid])], values=True)
+    taken |= {pid: again for pid, again in meeting.items() if not again.error}
     stacks: dict[int, ProcessStacks] = {}
     error = ""
     _wait_for_answers(number, [beats[rank] for rank in pids if rank in beats], asked + _ANSWER_S)
@@ -79,6 +85,16 @@ def add_native(number: int, attempt: Path, pids: Mapping[int, int], timeout: flo
         list(pool.map(one, pids))
 
 
+def _wants_to_meet(stacks: ProcessStacks) -> bool:
+    """Whether a rank stands in a send or a receive, or waits for one that it asked for before."""
+    if stacks.main is None or not stacks.main.frames:
+        return False
+    frames = stacks.main.frames
+    if frames[-1].is_user_code:
+        return request_at(frames[-1].file, frames[-1].line) is not None
+    return any(is_point_to_point(frame.function) for frame in frames if not frame.is_user_code)
+
+
 def _python_children(pids: Iterable[int]) -> Iterable[int]:
     for pid in pids:
         try:
@@ -106,14 +122,19 @@ def _told_by_the_rank(path: Path, seen: ProcessStacks) -> ProcessStacks:
         return seen
     threads: list[Thread] = []
     frames: list[Frame] = []
+    values: list[dict[str, str]] = []
     name = ""
     for line in [*lines, ""]:
         if line.startswith("Thread "):
-            name, frames = line.split('"')[1], []
+            name, frames, values = line.split('"')[1], [], []
+        elif frames and (variable := _VARIABLE.fullmatch(line)) is not None:
+            values[-1][variable["name"]] = variable["value"]
         elif (frame := frame_of(line)) is not None:
             frames.append(frame)
+            values.append({})
         elif frames:
-            threads.append(Thread(name, active=False, frames=tuple(reversed(frames))))
+            told = tuple(reversed(values)) if any(values) else ()
+            threads.append(Thread(name, active=False, frames=tuple(reversed(frames)), values=told))
             frames = []
     return ProcessStacks(seen.pid, tuple(threads), error="" if threads else seen.error, command=command_of(seen.pid))
 

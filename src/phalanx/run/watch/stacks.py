@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ class Thread:
     active: bool
     frames: tuple[Frame, ...]
     holds_gil: bool = False
+    values: tuple[Mapping[str, str], ...] = ()  # each frame's variables as text, where they were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,19 @@ def find_py_spy() -> str | None:
     return shutil.which("py-spy")
 
 
-def take_stacks(pids: Sequence[int], timeout: float = 5.0, *, pause: bool = True) -> dict[int, ProcessStacks]:
+def take_stacks(
+    pids: Sequence[int], timeout: float = 5.0, *, pause: bool = True, values: bool = False
+) -> dict[int, ProcessStacks]:
     """The stacks of several processes, a few at once. Without `pause` they run on, and a stack may be torn."""
     program = find_py_spy()
     if program is None:
         return {pid: ProcessStacks(pid, error="py-spy is not installed: pip install py-spy") for pid in pids}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(pids, pool.map(lambda pid: _take(program, pid, timeout, pause), pids), strict=True))
+        return dict(zip(pids, pool.map(lambda pid: _take(program, pid, timeout, pause, values), pids), strict=True))
 
 
-def _take(program: str, pid: int, timeout: float, pause: bool) -> ProcessStacks:
-    command = [program, "dump", "--json", "--pid", str(pid)]
+def _take(program: str, pid: int, timeout: float, pause: bool, values: bool) -> ProcessStacks:
+    command = [program, "dump", "--json", "--pid", str(pid), *(["--locals"] if values else [])]
     done = _run(command, timeout) if pause else ""
     if isinstance(done, str) and done != GRANT:  # a process that is stopped already cannot be paused
         done = _run([*command, "--nonblocking"], timeout)
@@ -114,7 +117,9 @@ def parse_json(pid: int, text: str) -> ProcessStacks:
         # a script that never imported `threading` has threads without names
         is_main = thread.get("os_thread_id") == pid
         name = "MainThread" if is_main else thread.get("thread_name") or ""
-        threads.append(Thread(name, bool(thread.get("active")), frames, bool(thread.get("owns_gil"))))
+        told = [frame.get("locals") for frame in reversed(thread["frames"])]
+        values = tuple({one["name"]: str(one["repr"]) for one in some or ()} for some in told) if any(told) else ()
+        threads.append(Thread(name, bool(thread.get("active")), frames, bool(thread.get("owns_gil")), values))
     threads.sort(key=lambda thread: thread.name != "MainThread")
     return ProcessStacks(pid, tuple(threads), command=command_of(pid))
 

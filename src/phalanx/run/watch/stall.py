@@ -16,6 +16,8 @@ _WINDOW_S = 3.0  # over which work is measured
 _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
 _LINES_PER_SECOND = 100
+_TRAFFIC_PER_SECOND = 16 << 10  # bytes over the network: a slow download; heartbeats and retries are less
+_FAULTS_PER_SECOND = 20  # pages read back in: memory is short, and the rank is slow, not lost
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
@@ -32,7 +34,9 @@ class Signs:
     calls: int = 0  # the part of it that has a rhythm: collectives and steps
     cpu: float = 0.0  # seconds of the rank and its children
     demand: float = 0.0  # seconds that its main thread ran or was ready to
-    io: int = 0  # bytes
+    io: int = 0  # bytes of files
+    traffic: int | None = None  # bytes over the network; None where nobody has looked
+    faults: int = 0  # pages that had to be read in
     lines: int = 0  # of output
     stopped: bool = False
     blocked: bool = False  # in the kernel, waiting for a device
@@ -62,7 +66,7 @@ class Notice:
     patience: float
     working: tuple[int, ...] = ()
     stopped: tuple[int, ...] = ()
-    moving: tuple[int, ...] = ()  # of those at work, who reads, writes or waits for a device
+    moving: tuple[int, ...] = ()  # of those at work, who reads, writes, or waits for a device or for memory
 
 
 class StallDetector:
@@ -211,5 +215,12 @@ class StallDetector:
             old = earlier.get(rank)
             if old is not None:
                 is_reading = (sign.io - old.io) / span >= _BYTES_PER_SECOND
-                found += [rank] if is_reading or (sign.blocked and old.blocked) else []
+                is_swapping = (sign.faults - old.faults) / span >= _FAULTS_PER_SECOND
+                is_talking = (
+                    sign.traffic is not None
+                    and old.traffic is not None
+                    and (sign.traffic - old.traffic) / span >= _TRAFFIC_PER_SECOND
+                )
+                is_moving = is_reading or is_swapping or is_talking or (sign.blocked and old.blocked)
+                found += [rank] if is_moving else []
         return tuple(found)

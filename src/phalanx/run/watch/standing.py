@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from phalanx.model import Frame
 from phalanx.run.watch.conditions import condition_above, source_line
+from phalanx.run.watch.partners import Partner, is_point_to_point, name_of, partner_of, request_at
 from phalanx.run.watch.stacks import ProcessStacks
 
 # Functions that return only when other ranks have come, by the file they stand in.
@@ -16,6 +17,8 @@ _COLLECTIVES = (
         r"(?:all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all|barrier|monitored_barrier|send|recv"
         r"|batch_isend_irecv)(?:_coalesced|_into_tensor|_tensor|_object|_object_list|_single)?$")),
     ("torch/distributed/_functional_collectives.py", re.compile(r"wait_tensor|all_\w+|reduce_scatter\w*|broadcast\w*")),
+    ("torch/distributed/pipelining/schedules.py", re.compile(r"_wait_batch_p2p$")),
+    ("jax/experimental/multihost_utils.py", re.compile(r"process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal")),
     ("horovod/torch/mpi_ops.py", re.compile(r"synchronize|barrier|join|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*")),
     ("horovod/tensorflow/", re.compile(r"_?(?:allreduce|allgather|broadcast|alltoall|join|barrier)\w*")),
     ("mpi4py", re.compile(r"[A-Za-z]+")),
@@ -62,6 +65,7 @@ class Standing:
     code: int | None = None  # how it ended
     pid: int = 0
     holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
+    partner: Partner | None = None  # of a send or a receive, where its arguments tell
 
 
 def standing_of(
@@ -71,6 +75,7 @@ def standing_of(
     outstanding: bool | None,
     workers: tuple[ProcessStacks, ...] = (),
     is_idle: bool = False,
+    size: int = 0,
 ) -> Standing:
     """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done."""
     main = stacks.main
@@ -83,8 +88,11 @@ def standing_of(
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
     innermost_is_users = main.frames[-1] is frame
-    if doing is Doing.ELSEWHERE and innermost_is_users and outstanding and _WAIT_CALL.search(source):
-        doing, call = Doing.COLLECTIVE, "wait"  # Work.wait() is native: no frame of its own
+    if doing is Doing.ELSEWHERE and innermost_is_users and _WAIT_CALL.search(source):
+        # Work.wait() is native: no frame of its own. Sends and receives are not counted by every backend.
+        made = request_at(frame.file, frame.line)
+        if made is not None or outstanding:
+            doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else "wait"
     under = condition_above(main.frames)
     return Standing(
         rank,
@@ -99,6 +107,7 @@ def standing_of(
         else (),
         None,
         stacks.pid,
+        partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
     )
 
 

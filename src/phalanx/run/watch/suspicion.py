@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from phalanx.model import Frame
 from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.network import NetworkView, view_network
+from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.snapshot import Snapshot
-from phalanx.run.watch.stacks import ProcessStacks, take_stacks
+from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
 from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
 from phalanx.run.watch.waiting import picture_of
@@ -21,6 +21,7 @@ from phalanx.run.watch.waiting import picture_of
 _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
 _FEWEST_LOOKS = 4
+_LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -72,6 +73,8 @@ class Inquiry:
         taken = self._take()
         standings = self._standings(taken)
         picture = picture_of(standings, taken.recorders, self._size)
+        if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings):
+            return None
         if self.notice.verdict is Verdict.BUSY and not picture.waiting:
             return None  # nobody waits: everybody computes, each for itself
         if self.notice.verdict is Verdict.APART and not picture.culprits:
@@ -99,14 +102,17 @@ class Inquiry:
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
         """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""
-        seen = looks_at(list(working))
+        seen = looks_at(list(working), values=True)
+        is_long = self.notice.quiet >= _LONG * self.notice.patience
         waiting = {
             pid
             for pid, rank in working.items()
             if rank not in self.notice.moving and waits(seen[pid], self._has_entered(rank))
         }
         return (
-            spins({pid: seen[pid] for pid in working if pid not in waiting}, held) if waiting != set(working) else True
+            spins({pid: seen[pid] for pid in working if pid not in waiting}, held, is_long=is_long)
+            if waiting != set(working)
+            else True
         )
 
     def _all_wait_apart(self) -> bool:
@@ -121,7 +127,7 @@ class Inquiry:
         if not all(waits(stacks, entered[pid]) for pid, stacks in seen.items()):
             return False
         places = {
-            next((frame for frame in reversed(stacks[0]) if frame.is_user_code), None) for stacks in seen.values()
+            next((frame for frame in reversed(looks[0].frames) if frame.is_user_code), None) for looks in seen.values()
         }
         return len(places) > 1 and None not in places
 
@@ -152,7 +158,7 @@ class Inquiry:
             outstanding = self._has_entered(rank)
         is_idle = rank not in self.notice.working
         workers = taken.workers.get(rank, ())
-        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle)
+        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
         return replace(standing, holds_lock=self._holds_the_lock(rank))
@@ -165,41 +171,72 @@ def _network_observation(view: NetworkView) -> list[Observation]:
     return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32]})]
 
 
-def looks_at(pids: Sequence[int]) -> dict[int, list[tuple[Frame, ...]]]:
-    """The main threads' stacks, several times within some seconds; a look that failed is left out."""
-    seen: dict[int, list[tuple[Frame, ...]]] = {pid: [] for pid in pids}
+def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:
+    """The main threads, several times within some seconds; a look that failed is left out. With `values` of their variables,
+    for which a process must be paused for some milliseconds."""
+    seen: dict[int, list[Thread]] = {pid: [] for pid in pids}
     for number in range(_LOOKS):
         if number:
             time.sleep(_BETWEEN_S)
-        for pid, stacks in take_stacks(pids, pause=False).items():
+        taken = take_stacks(pids, pause=values, values=values)
+        if values:  # without variables, where they cannot be had
+            taken |= take_stacks([pid for pid, stacks in taken.items() if stacks.error], pause=False)
+        for pid, stacks in taken.items():
             if stacks.main is not None and stacks.main.frames:
-                seen[pid].append(stacks.main.frames)
+                seen[pid].append(stacks.main)
     return seen
 
 
-def waits(looks: Sequence[tuple[Frame, ...]], has_entered: bool | None = None) -> bool:
+def waits(looks: Sequence[Thread], has_entered: bool | None = None) -> bool:
     """Whether a rank stands in a collective whenever it is looked at, called from the same line. Senders and receivers do so
     in a pipeline too."""
-    calls = {doing_of(frames, has_entered) for frames in looks}
-    places = {tuple(frame for frame in frames if frame.is_user_code) for frames in looks}
+    calls = {doing_of(look.frames, has_entered) for look in looks}
+    places = {tuple(frame for frame in look.frames if frame.is_user_code) for look in looks}
     if len(looks) < _FEWEST_LOOKS or len(calls) != 1 or len(places) != 1:
         return False
     ((doing, call),) = calls
-    return doing is Doing.COLLECTIVE and not call.startswith(("send", "recv", "batch_isend"))
+    return doing is Doing.COLLECTIVE and not is_point_to_point(call)
 
 
-def spins(seen: Mapping[int, Sequence[tuple[Frame, ...]]], held: frozenset[int] = frozenset()) -> bool:
+def spins(seen: Mapping[int, Sequence[Thread]], held: frozenset[int] = frozenset(), *, is_long: bool = False) -> bool:
     """Whether every one of these processes computes and gets nowhere.
 
-    It turns round in a few lines of the user's own code; or, for those of `held`, whose native code keeps the
-    interpreter's lock, never moves at all. An evaluation is seen at many places, and deep inside the framework.
+    It turns round in a few lines of the user's own code without changing a variable. Where variables change or are not known, as
+    in a count of words, and for those of `held`, whose native code keeps the interpreter's lock, as a large pickle does, only time
+    can tell. An evaluation is seen at many places, and deep inside the framework.
     """
     for pid, looks in seen.items():
-        innermost = [frames[-1] for frames in looks]
+        innermost = [look.frames[-1] for look in looks]
         places = {(frame.file, frame.line) for frame in innermost}
+        turns = all(frame.is_user_code for frame in innermost) and 0 < len(places) <= _FEW_LINES
         if pid in held:
-            if len(set(looks)) != 1:
+            if not is_long or len({look.frames for look in looks}) != 1:
                 return False
-        elif not all(frame.is_user_code for frame in innermost) or not 0 < len(places) <= _FEW_LINES:
+        elif not turns or (not is_long and changes(looks)):
             return False
     return bool(seen)
+
+
+def changes(looks: Sequence[Thread]) -> bool:
+    """Whether a variable of the user's functions differs between looks, or cannot be seen: py-spy shows none of a module's."""
+    found: dict[tuple[int, str, str], str] = {}
+    for look in looks:
+        own = [
+            (frame.function, told) for frame, told in zip(look.frames, look.values, strict=False) if frame.is_user_code
+        ]
+        if not own or own[-1][0] == "<module>":
+            return True
+        for depth, (function, told) in enumerate(own):
+            for name, value in told.items():
+                if found.setdefault((depth, function, name), value) != value:
+                    return True
+    return False
+
+
+def pauses_by_itself(standings: Mapping[int, Standing]) -> bool:
+    """Whether nobody waits for a peer, and what is left is asleep by its own wish, or the last to finish."""
+    living = [one for one in standings.values() if one.doing is not Doing.ENDED]
+    if any(one.doing is not Doing.ELSEWHERE for one in living):
+        return False
+    over = any(one.doing is Doing.ENDED and one.code == 0 for one in standings.values())
+    return over or all(one.sleeps for one in living)

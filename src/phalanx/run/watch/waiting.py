@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.partners import circles, describe_circle, is_point_to_point
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.standing import Doing, Standing
 
@@ -21,7 +22,7 @@ class Picture:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, odd, mismatch, connect, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, nobody
     data: Mapping[str, Any]
 
 
@@ -36,7 +37,12 @@ def picture_of(
         if standing.doing in (Doing.COLLECTIVE, Doing.CONNECT) and rank not in culprits
     )
     absent = sorted(set(range(size)) - standings.keys())
-    parts = _sentences(standings, culprits)
+    partners = {rank: one.partner for rank, one in standings.items() if one.partner is not None}
+    found = circles(partners)
+    # what ranks of a circle want of one another is told once, by the circle
+    in_circle = {rank for circle in found for rank in circle}
+    told = {rank: replace(one, partner=None) if rank in in_circle else one for rank, one in standings.items()}
+    parts = [*_sentences(told, culprits), *(describe_circle(circle, partners) for circle in found)]
     if absent and reason != "ended":
         parts.append(f"{name_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
     data: dict[str, Any] = {
@@ -50,6 +56,8 @@ def picture_of(
         data["op"] = calls.most_common(1)[0][0]
     if seqs := _sequence(waiting, recorders):
         data["seq"] = seqs
+    if found:
+        data["circles"] = [list(circle) for circle in found]
     return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data)
 
 
@@ -61,12 +69,24 @@ def _blame(
         by_doing[standing.doing].add(rank)
     if by_doing[Doing.STOPPED]:
         return frozenset(by_doing[Doing.STOPPED]), "stopped"
-    if by_doing[Doing.ENDED] and _is_minority(by_doing[Doing.ENDED], size):
+    missed = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT] | by_doing[Doing.UNKNOWN]
+    if by_doing[Doing.ENDED] and missed and _is_minority(by_doing[Doing.ENDED], size):
         return frozenset(by_doing[Doing.ENDED]), "ended"
     if (found := _by_sequence(standings, recorders))[0] and _is_minority(found[0], size):
         return found
     waiting = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT]
     others = by_doing[Doing.ELSEWHERE] | by_doing[Doing.DATA]
+    partners = {rank: one.partner for rank, one in standings.items() if one.partner is not None}
+    if circles(partners):
+        return (
+            frozenset(),
+            "circle",
+        )  # no call of others can end it, and each of its ranks is as near to the fault as the next
+    if waiting and waiting == partners.keys():
+        # all wait for one rank each: who waits for nobody is what the chains end at, whatever else the rest does
+        ends = frozenset(partner.rank for partner in partners.values()) & others
+        if ends and _is_minority(ends, size):
+            return ends, "missing"
     if alone := _came_alone(standings, waiting, others):
         return alone, "alone"
     if waiting and others and _is_minority(others, size):
@@ -78,8 +98,8 @@ def _blame(
 
 def _came_alone(standings: Mapping[int, Standing], waiting: set[int], others: set[int]) -> frozenset[int]:
     """Those that wait in a collective which a condition on the rank led them to, while at least as many, under none, are not
-    in any: a call that only some make."""
-    aside = {rank for rank in waiting if standings[rank].condition}
+    in any: a call that only some make. Sends and receives stand under such conditions by nature."""
+    aside = {rank for rank in waiting if standings[rank].condition and not is_point_to_point(standings[rank].call)}
     on_common_path = not any(standings[rank].condition for rank in others)
     return (
         frozenset(waiting)
@@ -131,7 +151,7 @@ def _by_place(standings: Mapping[int, Standing], waiting: Iterable[int], size: i
     places: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for rank in waiting:
         standing = standings[rank]
-        if standing.call.startswith(("send", "recv", "batch_isend")) or standing.frame is None:
+        if is_point_to_point(standing.call) or standing.frame is None:
             return frozenset(), "nobody"
         places[(standing.call, standing.frame.file, standing.frame.line)].add(rank)
     if len(places) < 2:
@@ -180,6 +200,8 @@ def describe(standing: Standing) -> str:
         return f"has ended with status {standing.code}|have ended with status {standing.code}"
     if standing.doing is Doing.COLLECTIVE:
         call = "backward, for gradients," if standing.call == "backward" else standing.call
+        if standing.partner is not None:
+            call += f" {'to' if standing.partner.sends else 'from'} rank {standing.partner.rank}"
         return f"waits in {call}{where}{under}|wait in {call}{where}{under}"
     if standing.doing is Doing.CONNECT:
         return f"waits in {standing.call} for its peers to connect{where}{under}|wait in {standing.call} for peers to connect{where}{under}"
@@ -201,6 +223,8 @@ def _place_data(standing: Standing) -> dict[str, Any]:
     data: dict[str, Any] = {"doing": standing.doing.value}
     if standing.call:
         data["call"] = standing.call
+    if standing.partner is not None:
+        data["partner"] = standing.partner.rank
     if standing.frame is not None:
         data.update(file=standing.frame.file, line=standing.frame.line, function=standing.frame.function)
         if standing.frame.source:

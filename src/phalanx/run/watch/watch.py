@@ -21,6 +21,7 @@ from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
 from phalanx.run.watch.suspicion import Inquiry
+from phalanx.run.watch.traffic import Traffic
 
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
@@ -50,6 +51,8 @@ class Watch:
         self._told_stall = False
         self._families: dict[int, list[int]] = {}
         self._families_noted = 0.0
+        self._traffic = Traffic()
+        self._bytes: Mapping[int, int] = {}  # over the network, by process
         self._next_look: dict[Verdict, float] = {}
         self._native: threading.Thread | None = None
         self._closed = threading.Event()
@@ -109,7 +112,8 @@ class Watch:
             if rank % rounds == self._ticks % rounds:
                 hearing = self._hearing[rank]
                 hearing.digest(now)
-                look = look_at(pid, self._beats.get(rank), hearing, self._looks.get(rank), now, self._families.get(pid))
+                before, family, traffic = self._looks.get(rank), self._families.get(pid), self._bytes.get(pid)
+                look = look_at(pid, self._beats.get(rank), hearing, before, now, family, traffic)
                 if look is not None:
                     self._looks[rank] = look
         self._deaths.sample(self._looks.values())
@@ -127,11 +131,13 @@ class Watch:
         return found
 
     def _note_families(self, now: float) -> None:
-        """When nothing moves, all children are wanted, also those that other threads started: PyTorch's compilers are."""
+        """When nothing moves, all children are wanted, also those that other threads started: PyTorch's compilers are. And
+        what they all send and receive: a download takes hardly any processor time."""
         if self._detector.quiet(now) < self._detector.patience / 2:
-            self._families = {}
+            self._families, self._bytes = {}, {}
         elif now - self._families_noted >= _FAMILIES_EVERY_S:
             self._families, self._families_noted = children_of(self._pids.values()), now
+            self._bytes = self._traffic.note(self._families) or {}
 
     def snapshot(self, why: str) -> int:
         """Taken now, while the caller waits."""
@@ -166,7 +172,7 @@ class Watch:
             self._told_stall = False
             text = f"the job moves again after {notice.quiet:.0f} s"
             return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
-        if notice.verdict in (Verdict.BUSY, Verdict.APART) and now < self._next_look.get(notice.verdict, 0.0):
+        if now < self._next_look.get(notice.verdict, 0.0):
             self._detector.forgive(notice.verdict)
             return []
         if self._inquiry is None:

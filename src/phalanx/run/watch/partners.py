@@ -1,0 +1,185 @@
+"""Tells with whom a rank that sends or receives wants to meet, and finds the circles of ranks that wait for one another.
+
+Gloo's flight recorder does not know point-to-point calls: the partner is read from the arguments in the rank's stack, and for
+`request.wait()` from the line that made the request.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from phalanx.model import Frame
+from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.conditions import parse_source
+
+_C10D = "torch/distributed/distributed_c10d.py"
+_SENDS = ("send", "send_object_list", "isend")
+_RECEIVES = ("recv", "recv_object_list", "irecv")
+_ASYNCHRONOUS = ("isend", "irecv", "batch_isend_irecv")
+_PIPELINES = "_wait_batch_p2p"  # where PyTorch's pipeline schedules wait for both directions
+_NUMBER = re.compile(r"\d{1,7}")
+_MOST_IN_A_SENTENCE = 6
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitXor: operator.xor,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """The other side of a send or a receive."""
+
+    rank: int
+    sends: bool  # whether the rank sends to it; else it receives from it
+    tag: int = 0
+
+    @property
+    def doing(self) -> str:
+        """What the rank does with it: `receives from rank 1`."""
+        tag = f" (tag {self.tag})" if self.tag else ""
+        return f"{'sends to' if self.sends else 'receives from'} rank {self.rank}{tag}"
+
+
+def is_point_to_point(call: str) -> bool:
+    """Whether a call is one half of a pair, which other ranks need not make."""
+    return call in (*_SENDS, *_RECEIVES, *_ASYNCHRONOUS, _PIPELINES)
+
+
+def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], rank: int, size: int) -> Partner | None:
+    """Whom the call in which a stack stands names; `values` are the variables of each frame, as text."""
+    for frame, told in zip(reversed(frames), reversed(values), strict=True):
+        if frame.is_user_code:
+            return _of_request(frame, told, rank, size)
+        if not frame.file.replace("\\", "/").endswith(_C10D) or not is_point_to_point(frame.function):
+            continue
+        sends = frame.function in _SENDS
+        other = told.get("dst" if sends else "src", "")
+        if _NUMBER.fullmatch(other):
+            tag = told.get("tag", "")
+            return Partner(int(other), sends, int(tag) if _NUMBER.fullmatch(tag) else 0)
+    return None
+
+
+def request_at(file: str, line: int) -> ast.Call | None:
+    """The call of isend, irecv or batch_isend_irecv for whose end `request.wait()` in this line waits; None if it is another wait."""
+    tree = parse_source(file)
+    if tree is None:
+        return None
+    scope = _scope_of(tree, line)
+    waited = [
+        node.func.value
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "wait"
+        if node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    for value in waited:
+        made = value if isinstance(value, ast.Call) else _made(scope, value, line)
+        if made is not None and name_of(made) in _ASYNCHRONOUS:
+            return made
+    return None
+
+
+def name_of(call: ast.Call) -> str:
+    """The last part of what is called: `irecv` of `dist.irecv(…)`."""
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def circles(partners: Mapping[int, Partner]) -> list[tuple[int, ...]]:
+    """Ranks each of which waits for the next, the last for the first. A send and the receive that takes it are none."""
+    found: list[tuple[int, ...]] = []
+    seen: set[int] = set()
+    for start in sorted(partners):
+        way: list[int] = []
+        rank = start
+        while rank in partners and rank not in seen:
+            seen.add(rank)
+            way.append(rank)
+            rank = partners[rank].rank
+        if rank in way and not _is_under_way(circle := tuple(way[way.index(rank) :]), partners):
+            found.append(circle)
+    return found
+
+
+def describe_circle(circle: Sequence[int], partners: Mapping[int, Partner]) -> str:
+    """`ranks 0, 1 wait for one another in a circle: rank 0 receives from rank 1, which receives from rank 0`."""
+    shown = list(circle[:_MOST_IN_A_SENTENCE])
+    words = ", which ".join(partners[rank].doing for rank in shown)
+    left = len(circle) - len(shown)
+    more = f", and so on through {left} more" if left else ""
+    return f"{name_ranks(circle)} wait for one another in a circle: rank {circle[0]} {words}{more}"
+
+
+def _is_under_way(circle: tuple[int, ...], partners: Mapping[int, Partner]) -> bool:
+    """Two of which one sends what the other receives: that is held up by something else."""
+    if len(circle) != 2:
+        return False
+    one, other = (partners[rank] for rank in circle)
+    return one.sends != other.sends and one.tag == other.tag
+
+
+def _scope_of(tree: ast.Module, line: int) -> ast.AST:
+    """The innermost function around a line, or the module."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=tree)
+
+
+def _made(scope: ast.AST, value: ast.expr, line: int) -> ast.Call | None:
+    """The call that a variable was last given before the line; for the variable of a loop, that its list was given."""
+    if not isinstance(value, ast.Name):
+        return None
+    for node in ast.walk(scope):
+        is_loop = isinstance(node, ast.For | ast.comprehension) and isinstance(node.target, ast.Name)
+        if is_loop and node.target.id == value.id and isinstance(node.iter, ast.Name):
+            return _made(scope, node.iter, line) if node.iter.id != value.id else None
+        if is_loop and node.target.id == value.id and isinstance(node.iter, ast.Call):
+            return node.iter
+    given = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign) and node.lineno <= line and isinstance(node.value, ast.Call)
+        if any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+    ]
+    last = max(given, key=lambda node: node.lineno, default=None)
+    return last.value if last is not None and isinstance(last.value, ast.Call) else None
+
+
+def _of_request(frame: Frame, told: Mapping[str, str], rank: int, size: int) -> Partner | None:
+    made = request_at(frame.file, frame.line)
+    if made is None or name_of(made) not in ("isend", "irecv"):
+        return None
+    sends = name_of(made) == "isend"
+    given = {word.arg: word.value for word in made.keywords}
+    other = given.get("dst" if sends else "src", made.args[1] if len(made.args) > 1 else None)
+    known = {name: int(value) for name, value in told.items() if _NUMBER.fullmatch(value)}
+    number = _value(other, known, rank, size)
+    tag = _value(given.get("tag"), known, rank, size)
+    return None if number is None or not 0 <= number < size else Partner(number, sends, tag or 0)
+
+
+def _value(node: ast.expr | None, known: Mapping[str, int], rank: int, size: int) -> int | None:
+    """What an expression of whole numbers is worth, by the variables that are known; None for any other."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) else None
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Call) and not node.args:
+        return {"get_rank": rank, "get_world_size": size}.get(name_of(node))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _value(node.left, known, rank, size), _value(node.right, known, rank, size)
+        if left is None or right is None or (right == 0 and isinstance(node.op, ast.FloorDiv | ast.Mod)):
+            return None
+        return _OPERATORS[type(node.op)](left, right)
+    return None

@@ -1,0 +1,100 @@
+"""Counts what processes send and receive over TCP, by the kernel's socket diagnosis: a rank that downloads is at work.
+
+/proc/PID/io knows reads and writes of files only. Asked for while nothing else moves, and where the kernel does not answer
+(a sandbox, a network of its own) nothing is known.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+_SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2
+_INFO = 2  # the attribute with the kernel's struct tcp_info
+_ALL_STATES = 0xFFFFFFFF
+_MESSAGE = 72  # bytes of struct inet_diag_msg, at whose end the inode stands
+_COUNTED = struct.Struct("=QQ")  # bytes_acked and bytes_received within tcp_info:
+_COUNTED_AT = 120
+_HEADER = struct.Struct("=IHHII")
+_ATTRIBUTE = struct.Struct("=HH")
+
+
+class Traffic:
+    """Bytes that went through the sockets of processes, as counters that only grow, also when a connection is closed."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+        self._totals: dict[int, int] = {}
+
+    def note(self, families: Mapping[int, Sequence[int]]) -> dict[int, int] | None:
+        """By first process, of it and the others of its family; None where the kernel does not tell."""
+        try:
+            now = dict(bytes_by_socket())
+        except OSError:
+            return None
+        for first, family in families.items():
+            more = 0
+            for inode in {inode for pid in (first, *family) for inode in sockets_of(pid)}:
+                count = now.get(inode, 0)
+                more += max(count - self._seen.get(inode, 0), 0)
+            self._totals[first] = self._totals.get(first, 0) + more
+        self._seen = now
+        return dict(self._totals)
+
+
+def bytes_by_socket() -> Iterator[tuple[str, int]]:
+    """Bytes sent and acknowledged plus bytes received of every TCP socket, by inode."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as line:
+        line.settimeout(0.5)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, _ALL_STATES)
+            line.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 0, 0) + request)
+            yield from _answers(line)
+
+
+def _answers(line: socket.socket) -> Iterator[tuple[str, int]]:
+    while True:
+        data = line.recv(1 << 16)
+        while len(data) >= _HEADER.size:
+            length, kind, *_ = _HEADER.unpack_from(data)
+            if kind == _DONE or length < _HEADER.size:
+                return
+            if kind == _ERROR:
+                raise OSError(errno.ENOTSUP, "no socket diagnosis")
+            if (found := _read(data[_HEADER.size : length])) is not None:
+                yield found
+            data = data[(length + 3) & ~3 :]
+
+
+def _read(message: bytes) -> tuple[str, int] | None:
+    (inode,) = struct.unpack_from("=I", message, _MESSAGE - 4)
+    rest = message[_MESSAGE:]
+    while len(rest) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(rest)
+        if kind == _INFO and length >= _ATTRIBUTE.size + _COUNTED_AT + _COUNTED.size:
+            return str(inode), sum(_COUNTED.unpack_from(rest, _ATTRIBUTE.size + _COUNTED_AT))
+        if length < _ATTRIBUTE.size:
+            break
+        rest = rest[(length + 3) & ~3 :]
+    return None
+
+
+def sockets_of(pid: int) -> frozenset[str]:
+    """The inodes of a process' sockets; none if it may not be seen."""
+    found = set()
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                try:
+                    target = str(Path(entry.path).readlink())
+                except OSError:
+                    continue
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
+    except OSError:
+        pass
+    return frozenset(found)

@@ -1,0 +1,55 @@
+"""What a rank does, from its stack alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phalanx.model import Frame
+from phalanx.run.watch.stacks import ProcessStacks, Thread
+from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
+
+SITE = "/opt/venv/lib/python3.11/site-packages/"
+USER = Frame("/home/user/job/train.py", 30, "train")
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "outstanding", "expected"),
+    [
+        ("torch/distributed/distributed_c10d.py", "all_gather_into_tensor", True, (Doing.COLLECTIVE, "all_gather_into_tensor")),
+        ("torch/distributed/distributed_c10d.py", "recv_object_list", False, (Doing.COLLECTIVE, "recv_object_list")),
+        ("torch/distributed/distributed_c10d.py", "get_rank", False, (Doing.ELSEWHERE, "")),
+        ("torch/distributed/distributed_c10d.py", "init_process_group", None, (Doing.CONNECT, "init_process_group")),
+        ("torch/distributed/pipelining/schedules.py", "_wait_batch_p2p", False, (Doing.COLLECTIVE, "_wait_batch_p2p")),
+        ("jax/experimental/multihost_utils.py", "process_allgather", None, (Doing.COLLECTIVE, "process_allgather")),
+        ("torch/autograd/graph.py", "_engine_run_backward", True, (Doing.COLLECTIVE, "backward")),
+        ("torch/autograd/graph.py", "_engine_run_backward", False, (Doing.ELSEWHERE, "")),
+        ("torch/utils/data/dataloader.py", "_next_data", False, (Doing.DATA, "")),
+    ],
+)  # fmt: skip
+def test_the_librarys_frames_tell(
+    file: str, function: str, outstanding: bool | None, expected: tuple[Doing, str]
+) -> None:
+    assert doing_of((USER, Frame(SITE + file, 100, function)), outstanding) == expected
+
+
+def stand(folder: Path, source: str, outstanding: bool, **variables: str) -> Standing:
+    script = folder / "train.py"
+    script.write_text(f"def exchange(x, peer):\n    {source}\n    request.wait()\n")
+    frame = Frame(str(script), 3, "exchange")
+    thread = Thread("MainThread", active=False, frames=(frame,), values=(variables,))
+    return standing_of(1, ProcessStacks(7, (thread,)), outstanding=outstanding, size=4)
+
+
+def test_a_request_that_is_waited_for_has_no_frame_of_its_own(tmp_path: Path) -> None:
+    received = stand(tmp_path, "request = dist.irecv(x, src=peer)", False, peer="3")
+    assert (received.doing, received.call) == (Doing.COLLECTIVE, "irecv")
+    assert received.partner is not None
+    assert received.partner.rank == 3
+    reduced = stand(tmp_path, "request = dist.all_reduce(x, async_op=True)", True)
+    assert (reduced.doing, reduced.call, reduced.partner) == (Doing.COLLECTIVE, "wait", None)
+
+
+def test_another_wait_is_none_of_a_collective(tmp_path: Path) -> None:
+    assert stand(tmp_path, "request = subprocess.Popen(['rsync'])", False).doing is Doing.ELSEWHERE

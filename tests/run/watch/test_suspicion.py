@@ -1,0 +1,92 @@
+"""The closer look: who gets nowhere, who only takes long, and who pauses by its own wish."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from phalanx.model import Frame
+from phalanx.run.watch.stacks import Thread
+from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.suspicion import looks_at, pauses_by_itself, spins
+
+OTHERS = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
+
+
+@contextmanager
+def process(folder: Path, code: str) -> Iterator[int]:
+    (folder / "train.py").write_text(code)
+    running = subprocess.Popen([sys.executable, str(folder / "train.py")], stdout=subprocess.PIPE)
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"begun\n"
+        time.sleep(0.2)
+        yield running.pid
+    finally:
+        running.kill()
+        running.wait()
+
+
+LOOP = "def work(ready):\n    print('begun', flush=True)\n    {}\nwork([])\n"
+
+
+@pytest.mark.parametrize(
+    ("loop", "early"),
+    [
+        ("while not ready: pass", True),
+        ("while True:\n        done = bool(ready)", True),
+        # counting words takes long, and looks the same from outside
+        ("total = 0\n    while True:\n        total += 1", False),
+        ("for word in iter(lambda: 1, 0): ready = [word] * 3", True),
+    ],
+)
+def test_a_loop_that_changes_nothing_is_told_from_one_that_counts(tmp_path: Path, loop: str, early: bool) -> None:
+    with process(tmp_path, LOOP.format(loop)) as pid:
+        seen = looks_at([pid], values=True)
+        assert len(seen[pid]) >= 4
+        assert spins(seen) is early
+        assert spins(seen, is_long=True)
+
+
+def test_the_variables_of_a_module_are_not_known_and_do_not_accuse(tmp_path: Path) -> None:
+    with process(tmp_path, "print('begun', flush=True)\nwhile True: pass\n") as pid:
+        seen = looks_at([pid], values=True)
+        assert not spins(seen)
+        assert spins(seen, is_long=True)
+
+
+def thread(*frames: Frame) -> Thread:
+    return Thread("MainThread", active=True, frames=frames, values=tuple({} for _ in frames))
+
+
+def test_native_code_that_keeps_the_lock_may_be_a_large_pickle() -> None:
+    looks = [thread(Frame("/home/user/train.py", 9, "save"))] * 6
+    assert not spins({7: looks}, frozenset({7}))
+    assert spins({7: looks}, frozenset({7}), is_long=True)
+
+
+def test_work_deep_in_a_framework_is_never_called_a_circle() -> None:
+    looks = [thread(Frame("/home/user/train.py", 9, "evaluate"), Frame(OTHERS, 134, "forward"))] * 6
+    assert not spins({7: looks}, is_long=True)
+
+
+def asleep(rank: int) -> Standing:
+    return Standing(rank, Doing.ELSEWHERE, "", Frame("train.py", 12, "poll", "time.sleep(60)"), sleeps=True)
+
+
+def test_ranks_that_all_sleep_or_that_finish_later_are_left_alone() -> None:
+    ended = Standing(1, Doing.ENDED, code=0)
+    uploading = Standing(0, Doing.ELSEWHERE, "", Frame("train.py", 40, "upload"))
+    assert pauses_by_itself({0: asleep(0), 1: asleep(1)})
+    assert pauses_by_itself({0: uploading, 1: ended})
+    assert not pauses_by_itself({0: uploading, 1: asleep(1)})
+    assert not pauses_by_itself({0: uploading, 1: Standing(1, Doing.ENDED, code=1)})
+    waiting = Standing(0, Doing.COLLECTIVE, "all_reduce", Frame("train.py", 40, "train"))
+    assert not pauses_by_itself({0: waiting, 1: ended})
+    assert not pauses_by_itself({0: waiting, 1: asleep(1)})
