@@ -39,6 +39,13 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# Only one GPU is used\nThe other cards are idle.\n", "perf.unexpected-parallelization-or-device"),
         ("# Loss does not converge with 4 workers\nIt becomes NaN.\n", "perf.non-convergence"),
         ("# Different gradients on each rank\nThey are not averaged.\n", "perf.unexpected-intermediate-result"),
+        (
+            "# GPU load imbalance\nThe first card uses more memory than the others.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
+        ("# DDP does not work\nIt is stuck in the second epoch.\n", "perf.hang"),
+        ("# Loading a SHARDED_STATE_DICT asserts\nI saved it on two nodes.\n", "fail.checkpoint-unusable"),
+        ("# master pod is not started\nMy workers are there.\n", "comm.setup-failure"),
         ("# Runs out of memory\nI get OOM on the first card.\n", "fail.out-of-memory"),
         ("# Segfault when I start it\nIt ends with a core dump.\n", "fail.segmentation-fault"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),

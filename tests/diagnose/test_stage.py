@@ -17,9 +17,19 @@ def event(*frames: Frame, line: int = 10, source: str = "traceback") -> Event:
     ("frames", "stage"),
     [
         ([Frame("train.py", 3, "<module>", "import horovod.torch as hvd")], Stage.BUILD),
+        ([Frame("bench.py", 3, "setup", "import horovod.tensorflow as hvd")], Stage.BUILD),
         ([Frame("train.py", 9, "main", 'dist.init_process_group("nccl")')], Stage.COMM),
         ([Frame("train.py", 9, "main", "hvd.init()")], Stage.COMM),
         ([Frame("train.py", 12, "main", "model = DistributedDataParallel(model)")], Stage.PREP),
+        ([Frame("train.py", 12, "train", "model = DDP(model, device_ids=[gpu])")], Stage.PREP),
+        ([Frame("train.py", 12, "train_step", "model = DDP(model, device_ids=[gpu])")], Stage.TRAIN),
+        (
+            [
+                Frame("train.py", 138, "main", "model = Distributor(model)"),
+                Frame("/opt/venv/lib/python3.6/site-packages/torch/nn/parallel/distributed_cpu.py", 78, "__init__"),
+            ],
+            Stage.PREP,
+        ),
         ([Frame("train.py", 12, "load_data", "return parse(path)")], Stage.PREP),
         ([Frame("train.py", 30, "main", "loss.backward()")], Stage.TRAIN),
         (

@@ -33,6 +33,39 @@ def test_the_raising_rank_is_the_culprit_and_the_others_its_victims(diagnose: Di
     assert "ValueError" in verdict.evidence[0].text
 
 
+def test_an_exception_that_is_cut_off_may_be_the_same(diagnose: Diagnose) -> None:
+    whole = trace(60, "optimizer.step()", "ValueError: the table is odd")
+    named = "".join(f"[rank2]: {line}\n" for line in whole.splitlines())
+    cut = "".join(f"[rank4]: {line}\n" for line in whole.splitlines()[:-1])
+    verdict = diagnose({"job.log": named + cut}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()
+    whole_too = "".join(
+        f"[rank4]: {line}\n" for line in trace(60, "optimizer.step()", CLOSED.format(port=4)).splitlines()
+    )
+    verdict = diagnose({"job.log": named + whole_too}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
+
+
+def test_a_status_is_explained_by_the_exception_without_a_rank(diagnose: Diagnose) -> None:
+    ended = "subprocess.CalledProcessError: Command '['python', '-u', 'train.py', '--local_rank=7']' returned non-zero exit status 1.\n"
+    verdict = diagnose({"job.log": trace(60, "step()", "ValueError: the table is odd") + ended}).verdict
+    assert verdict is not None
+    assert "the table is odd" in verdict.summary
+
+
+def test_one_rank_pasted_into_a_report_is_not_accused(diagnose: Diagnose) -> None:
+    pasted = "".join(
+        f"[1,1]<stderr>:{line}\n" for line in trace(9, "hvd.odd(x)", "ValueError: the table is odd").splitlines()
+    )
+    verdict = diagnose(
+        {"report.md": f"# It fails\nI run 2 processes, world_size=2, and get this:\n```\n{pasted}```\n"}
+    ).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()
+
+
 @pytest.mark.parametrize("odd", range(4))
 def test_whoever_is_missing_from_the_collective(diagnose: Diagnose, odd: int) -> None:
     """Also rank 0, which the peers' tools hold to be innocent."""

@@ -25,6 +25,19 @@ def test_prose_without_the_pasted_log() -> None:
     assert "\n" not in words
 
 
+def test_quoted_lines_of_a_program_are_no_prose_and_addresses_no_words() -> None:
+    quoted = (
+        "> 2018-03-15 19:59:32.30: I tensorflow/core/cpu_feature_guard.cc:140] This binary was not compiled to use AVX2"
+    )
+    words = words_of_person(
+        f"# Crash\nMy worker crashes.\n{quoted}\nIt stuck here: https://host/x.py#L1 (dist.init_process_group)\n",
+        "report.md",
+    )
+    assert words is not None
+    assert "compiled" not in words
+    assert "init_process_group" in words
+
+
 def test_issue_form_is_a_report() -> None:
     text = "**Environment:**\n1. Framework: TensorFlow\n**Bug report:**\nhangs at the start\n"
     assert words_of_person(text) is not None

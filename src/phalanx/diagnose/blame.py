@@ -10,6 +10,7 @@ from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Frame, Role
+from phalanx.sources.readers.tracebacks import TRUNCATED
 
 
 def assign_blame(claims: list[Claim], history: History) -> None:
@@ -46,7 +47,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or _in_another_call(history) or _gone(printers, history) or elsewhere
         return odd or _under_a_condition(history)
-    if not printers or _is_partly_unknown(claim, history):
+    if not printers or _is_partly_unknown(claim, history) or _is_one_pasted(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
@@ -57,7 +58,15 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
+    if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
+        return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
+
+
+def _is_one_pasted(claim: Claim, history: History) -> bool:
+    """A person pasted the words of one rank into a report; what the others said is not known."""
+    files = [history.file_of(proof.event) for proof in claim.roots]
+    return len(history.world.seen) < 2 and all(file is not None and file.is_report for file in files)
 
 
 def _is_partly_unknown(claim: Claim, history: History) -> bool:

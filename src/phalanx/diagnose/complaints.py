@@ -75,7 +75,10 @@ def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
     found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
     if match is not None:
         shares = _stage_shares(whole)
-        found += [(HANG_AT[stage], HANG_POINTS * share, match[0]) for stage, share in shares.items() if share > 0]
+        most = max(
+            shares.values()
+        )  # that it hangs is certain, where it does is not: the likeliest stage has all the points
+        found += [(HANG_AT[stage], HANG_POINTS * share / most, match[0]) for stage, share in shares.items() if share]
     return found
 
 

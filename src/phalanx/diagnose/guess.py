@@ -29,6 +29,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}, ()),
     (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}, ()),
     (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
+    (re.compile(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
     (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
     (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
@@ -40,14 +41,24 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (re.compile(r"gradient|\bgrad\b|autograd|backward|\bgraph\b|tf\.function", re.I), _MODEL, ()),
 )  # fmt: skip
 
+# What the user's own line asked a library for, where the library raised it.
+_CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
+    (re.compile(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
+    (re.compile(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
+    (re.compile(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
+)  # fmt: skip
+
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
+    (re.compile(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
     (re.compile(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
      {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
     (re.compile(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
     (re.compile(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
     (re.compile(r"torch/distributed/(?:elastic|run|launcher|rendezvous|device_mesh)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
+    (re.compile(r"horovod/\w+/.* \w*(?:DistributedOptimizer|distributed_optimizer|gradients|reduce_grads)"), {None: "fail.graph-execution-error"}, ("fix-distributed-api-usage", "fix-optimizer", "fix-framework-version")),
     (re.compile(r"torch/distributed/|horovod/(?:torch|tensorflow|keras|common)/|mpi4py|collective_util|cross_device"), _COMMUNICATION, _API),
+    (re.compile(r"torch/cuda/(?:nccl|comm)\b|torch/nn/parallel/comm\b"), _COMMUNICATION, _API),
     (re.compile(r"torch/cuda/|/pynvml"), _DEVICE, ()),
     (re.compile(r"torch/nn/functional|torch/nn/modules/(?:conv|linear|loss|sparse|normalization|batchnorm|rnn)|keras/.*(?:ops|layers|losses|metrics)/"),
      {None: "fail.tensor-mismatch", Stage.PREP: "prep.model-loading-failure"}, ("fix-model-construction", "fix-tensor-api-usage", "fix-data-type")),
@@ -104,9 +115,10 @@ def guess(event: Event, stage: Stage | None) -> Guess:
         return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
         return Guess(_BY_STAGE[stage], _OWN)
-    for path in _library_paths(event):
-        for pattern, by_stage, fixes in _PARTS:
-            if pattern.search(path):
+    asked = event.user_frame.source if event.user_frame is not None else ""
+    for text, table in ((asked, _CALLS), *((path, _PARTS) for path in _library_paths(event))):
+        for pattern, by_stage, fixes in table:
+            if pattern.search(text):
                 return Guess(by_stage.get(stage, by_stage[None]), fixes)
     if stage in (None, Stage.TRAIN):
         return Guess(_BY_TYPE.get(kind, _BY_STAGE[stage]))
@@ -130,10 +142,10 @@ def _is_about_data(event: Event) -> bool:
 
 
 def _library_paths(event: Event) -> list[str]:
-    """Files of libraries below the user's last frame, innermost last frames first."""
+    """Files and functions of libraries below the user's last frame, the innermost first."""
     paths: list[str] = []
     for frame in reversed(event.frames):
         if frame.is_user_code:
             break
-        paths.append(frame.file.replace("\\", "/"))
+        paths.append(f"{frame.file.replace(chr(92), '/')} {frame.function}")
     return paths

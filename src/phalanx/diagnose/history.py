@@ -106,7 +106,8 @@ class History:
         return [
             event
             for event in self.seen.events
-            if event.kind is EventKind.EXCEPTION and not _WRAPPERS.search(event.text[:200])
+            if event.kind is EventKind.EXCEPTION
+            and not _WRAPPERS.search(str(event.data.get("headline", event.text))[:200])
         ]
 
     @cached_property

@@ -110,6 +110,8 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
         proof -= 1.5
     knows_why = claim.rule is not None and claim.depth is Claims.CAUSE
     said = complaints.points(claim.symptom, with_alike=knows_why)
+    if claim.rule is not None:  # people name the message, which has other symptoms at other stages
+        said = max(said, complaints.points(claim.rule.symptom, with_alike=knows_why))
     return proof + min(said, _MOST_POINTS) + claim.priority / 100
 
 

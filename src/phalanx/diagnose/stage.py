@@ -31,8 +31,12 @@ _TRAIN = re.compile(
 _BATCH_MOVE = re.compile(
     r"\b(?:inputs?|labels?|images?|imgs?|targets?|batch|data|features|tokens|x|y|xb|yb|input_ids)\b[^=]*=[^=].*\.(?:cuda|to)\("
 )
+_WRAPPERS = re.compile(
+    r"torch/nn/parallel/distributed\w*\.py$|torch/distributed/fsdp/"
+)  # whatever name the user gave them
 _MEETINGS = re.compile(r"barrier\(|broadcast")
 _TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
+_LOOP_FUNCTIONS = re.compile(r"step|epoch|eval|valid|forward|backward|run_loop", re.I)  # `train` often does everything
 _PREP_FUNCTIONS = re.compile(
     r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$",
     re.I,
@@ -83,7 +87,7 @@ def _by_frames(event: Event) -> Stage | None:
     if not frames:
         return None
     user = [frame for frame in frames if frame.is_user_code] or list(frames)
-    if all(frame.function == "<module>" for frame in user) and _IMPORT.match(user[-1].source):
+    if _IMPORT.match(user[-1].source):
         return Stage.BUILD
     for frame in reversed(user):
         text = frame.source
@@ -95,7 +99,7 @@ def _by_frames(event: Event) -> Stage | None:
             # Data may also be loaded, and models moved, in the middle of training.
             return (
                 Stage.TRAIN
-                if _TRAIN_FUNCTIONS.search(frame.function) and not _PREP_FUNCTIONS.search(frame.function)
+                if _LOOP_FUNCTIONS.search(frame.function) and not _PREP_FUNCTIONS.search(frame.function)
                 else Stage.PREP
             )
         if _TRAIN.search(text):
@@ -104,6 +108,8 @@ def _by_frames(event: Event) -> Stage | None:
             return Stage.PREP
         if _TRAIN_FUNCTIONS.search(frame.function):
             return Stage.TRAIN
+    if any(frame.function == "__init__" and _WRAPPERS.search(frame.file.replace("\\", "/")) for frame in frames):
+        return Stage.PREP
     library = " ".join(f"{frame.function}(" for frame in frames if not frame.is_user_code)
     if re.search(r"init_process_group|rendezvous", library):
         return Stage.COMM

@@ -33,6 +33,8 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         speaker = (event.file, event.rank)
         if speaker in speakers_explained or (event.file, event.line) in explained or history.went_on_after(event):
             continue
+        if _only_passes_on(event) and len(history.exceptions) > 1:
+            continue
         previous = last.get(speaker)
         if previous is None or event.data.get("is_nested") or not previous.data.get("is_nested"):
             last[speaker] = event
@@ -41,10 +43,20 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         groups.setdefault(_alike(event), []).append(event)
     made = [_from_exceptions(group, history) for group in groups.values()]
     words = {event.rank for event in history.exceptions} | {rank for claim in claims for rank in claim.printers}
-    silent_deaths = [event for event in history.own_deaths if event.rank not in words]
+    # An exception without a rank may well be the words of a rank that ended with status 1.
+    silent_deaths = [
+        event
+        for event in history.own_deaths
+        if event.rank not in words and not (None in words and event.data["code"] == 1)
+    ]
     if silent_deaths and not history.is_clean:
         made.append(_from_deaths(silent_deaths))
     return made
+
+
+def _only_passes_on(event: Event) -> bool:
+    """The parent's exception, which quotes that of the process it had started."""
+    return bool(event.frames) and event.frames[-1].file.replace("\\", "/").endswith("torch/multiprocessing/spawn.py")
 
 
 def _alike(event: Event) -> str:

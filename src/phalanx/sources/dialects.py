@@ -8,6 +8,7 @@
 [pod/job-worker-3/pytorch] …              kubectl logs --prefix
 worker-3  | …                             docker compose
 node0:812:901 [3] NCCL INFO …             NCCL: process 812 drives device 3
+2024-01-02T10:00:00.5Z stderr F …         any of these in what a container runtime collected
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _FORMS = (
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
+# What collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
+_COLLECTED = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
+)
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
 _INSIDE = re.compile(
     r"[\[(<]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
@@ -74,7 +79,8 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
-        rank, host, pid, key, rest = self.file_rank, None, None, "", line
+        stamp = _COLLECTED.match(line)
+        rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
             stamp = _LEADING_TIME.match(rest)
             body = rest[stamp.end() :] if stamp else rest

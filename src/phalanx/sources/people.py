@@ -27,9 +27,10 @@ _FORM = re.compile(
 )
 _TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
+_ADDRESS = re.compile(r"https?://\S+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _FENCES = ("```", "~~~")
-_MACHINE = re.compile(r"^\s*(?:File \"|at |>>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE = re.compile(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
 _MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = re.compile(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
@@ -65,7 +66,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
             template += 1
         if _FORM.search(line[:300]):  # a form's lines are short; a hostile line is not
             continue
-        words = line.split()
+        words = _ADDRESS.sub(" ", line).split()
         plain = sum(1 for word in words if _WORD.match(word))
         is_sentence = len(words) >= 4 and plain >= 0.6 * len(words)
         is_title = line.startswith("#") or (len(prose) == 0 and len(words) >= 2)

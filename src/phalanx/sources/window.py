@@ -28,11 +28,13 @@ class Window:
     dialect: Dialect
     speaker: Speaker = field(init=False)
     text: str = field(init=False)
+    _whole: str = field(init=False)
     _number: int = 0
     _event: Event | None = None
 
     def __post_init__(self) -> None:
-        self.speaker, self.text = self.dialect.read(clean(self.piece.data[self.hit.start : self.hit.stop]))
+        self._whole = clean(self.piece.data[self.hit.start : self.hit.stop])
+        self.speaker, self.text = self.dialect.read(self._whole)
 
     @property
     def number(self) -> int:
@@ -125,7 +127,7 @@ class Window:
             rank=self.speaker.rank if rank is None else rank,
             host=self.speaker.host,
             source=source,
-            time=time_of(self.text),
+            time=time_of(self._whole),
             frames=frames,
             data=data or {},
             context=self.context(self.number if line is None else line),

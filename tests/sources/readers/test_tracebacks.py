@@ -123,6 +123,27 @@ def test_quoted_and_in_bold() -> None:
     assert event.frames[0].function == "main"
 
 
+def test_a_forum_took_the_indentation_and_bent_the_quotes() -> None:
+    lines = ["Traceback (most recent call last):", "File “/data/train.py”, line 438, in", "main()"]
+    lines += ["File “/data/train.py”, line 374, in main", "accelerator.backward(loss)", "RuntimeError: sizes differ"]
+    (event,) = events("".join(f"[rank1]: {line}\n" for line in lines))
+    assert (event.rank, event.text) == (1, "RuntimeError: sizes differ")
+    assert [(frame.line, frame.source) for frame in event.frames] == [
+        (438, "main()"),
+        (374, "accelerator.backward(loss)"),
+    ]
+
+
+def test_stamps_of_a_collector_do_not_hide_it() -> None:
+    stamped = "".join(
+        f"2024-01-02T10:00:00.{number:03}Z stderr F {line}\n" for number, line in enumerate(PLAIN.splitlines())
+    )
+    (event,) = events(stamped)
+    assert event.text.startswith("RuntimeError: sizes differ")
+    assert event.frames[0].source == "main()"
+    assert event.time is not None
+
+
 def test_indented_within_other_output() -> None:
     text = "      -- Found MPI\n      Traceback (most recent call last):\n        File \"<string>\", line 1, in <module>\n      ModuleNotFoundError: No module named 'tensorflow'\n      -- done\n"
     (event,) = events(text)

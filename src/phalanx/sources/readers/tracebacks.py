@@ -15,8 +15,9 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.window import Window
 
 TRIGGERS = ("Traceback (most recent call last)",)
+TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_FRAME = re.compile(r'^\s*File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
 _FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
 _QUOTED = re.compile(r"^\s*>\s?")  # a traceback quoted in a report or a mail
 _INDENTED = re.compile(r"^\s+")  # within the output of pip or CMake, or set as code in a report
@@ -105,7 +106,7 @@ def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None
         body = _MARGIN.sub("", text) if in_group else text
         index += 1
         if match := _FRAME.match(body):
-            source = _source_line(lines.at(index), in_group)
+            source = _source_line(lines.at(index), in_group, is_flat=body.startswith("File"))
             index += bool(source)
             frames.append(Frame(match["file"], int(match["line"]), match["function"] or "<module>", source))
             continue
@@ -119,15 +120,20 @@ def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None
         first = (final["message"] or "").strip()
         return tuple(frames), final["type"], first, _message(lines, index, first, in_group), number
     if frames:  # cut off in the middle: still tells where it was
-        return tuple(frames), "(truncated traceback)", "", "", lines.last_number
+        return tuple(frames), TRUNCATED, "", "", lines.last_number
     return None
 
 
-def _source_line(line: tuple[int, str] | None, in_group: bool) -> str:
+def _source_line(line: tuple[int, str] | None, in_group: bool, *, is_flat: bool) -> str:
+    """The line of code below a frame. Where a forum took the indentation away, whatever names no exception."""
     if line is None:
         return ""
     body = _MARGIN.sub("", line[1]) if in_group else line[1]
-    return body.strip() if body[:1] in (" ", "\t") and not _FRAME.match(body) else ""
+    if _FRAME.match(body):
+        return ""
+    final = _FINAL.match(body.strip("*`")) if is_flat else None
+    is_code = is_flat and bool(body) and (final is None or not _looks_like_exception(final["type"]))
+    return body.strip() if body[:1] in (" ", "\t") or is_code else ""
 
 
 def _looks_like_exception(name: str) -> bool:
