@@ -95,4 +95,4 @@ def test_every_kind_of_break_has_its_rule() -> None:
         for rule in load_rules()
         if any("collective trace" in (spec.line.pattern if spec.line else "") for spec in rule.evidence)
     }
-    assert len(causes) == 13
+    assert len(causes) == 14

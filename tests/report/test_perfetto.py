@@ -33,8 +33,10 @@ def test_a_process_a_rank_and_a_thread_a_group(tmp_path: Path) -> None:
         for one in events
         if one["ph"] == "M" and one["name"] == "process_sort_index"
     }
-    assert names[13] == "rank 12 ▶ broke formation"
-    assert sorted(order, key=lambda pid: order[pid]) == list(range(1, 17))
+    assert (names[103], names[112]) == ("rank 03", "rank 12 ▶ broke formation")
+    assert (
+        sorted(order, key=lambda pid: order[pid]) == sorted(names, key=lambda pid: names[pid]) == list(range(100, 116))
+    )
     threads = [(one["pid"], one["tid"]) for one in events if one["ph"] == "M" and one["name"] == "thread_name"]
     used = traces.calls.select("rank", "group").unique()
     assert len(threads) == len(set(threads)) == len(used)
@@ -64,7 +66,7 @@ def test_a_slice_a_call_and_slices_of_a_thread_only_nest(tmp_path: Path) -> None
 def test_marks_and_arrows_lie_on_slices(tmp_path: Path) -> None:
     events = exported(made("host-stall"), tmp_path)["traceEvents"]
     marks = [one for one in events if one["ph"] == "i"]
-    assert [(one["pid"], one["s"], one["name"]) for one in marks] == [(13, "p", "A rank did not come")]
+    assert [(one["pid"], one["s"], one["name"]) for one in marks] == [(112, "p", "A rank did not come")]
     starts, ends = ({one["id"]: one for one in events if one["ph"] == phase} for phase in "sf")
     assert starts.keys() == ends.keys()
     assert len(starts) == 15
@@ -107,4 +109,4 @@ def test_large_jobs_keep_the_newest_calls_and_may_be_compressed(tmp_path: Path) 
         slices = [one for one in json.load(file)["traceEvents"] if one["ph"] == "X"]
     assert len(slices) == 16 * 60
     newest = made("none").calls.filter(pl.col("rank") == 3).sort("order").get_column("seq").to_list()[-60:]
-    assert sorted(one["args"]["seq"] for one in slices if one["pid"] == 4) == sorted(newest)
+    assert sorted(one["args"]["seq"] for one in slices if one["pid"] == 103) == sorted(newest)

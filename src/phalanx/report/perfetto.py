@@ -34,6 +34,7 @@ class _Writer:
 
     file: TextIO
     names: dict[int, tuple[str, str]]
+    digits: int  # of the highest rank
     culprits: frozenset[int]
     victims: frozenset[int]
     end_us: float = 0.0
@@ -45,6 +46,16 @@ class _Writer:
         self.file.write((",\n" if self.count else "\n") + json.dumps(values, ensure_ascii=False, separators=(",", ":")))
         self.count += 1
 
+    def pid(self, rank: int) -> int:
+        """A process's number, which Perfetto shows: it ends in the rank, and is not 0, which is taken for the idle process."""
+        return int(10**self.digits) + rank
+
+    def process(self, rank: int, about: str) -> None:
+        """Name a rank's process. Perfetto sorts by name, other viewers by index: with zeros before it both are the ranks' order."""
+        name = f"rank {rank:0{self.digits}}{about}"
+        self.event(ph="M", name="process_name", pid=self.pid(rank), tid=0, args={"name": name})
+        self.event(ph="M", name="process_sort_index", pid=self.pid(rank), tid=0, args={"sort_index": rank})
+
 
 def write_perfetto(traces: Traces, path: Path, report: Report | None = None, most: int = MOST_EVENTS) -> int:
     """Write the trace (compressed if the name ends in .gz); the number of calls a rank that were kept, the newest ones."""
@@ -55,7 +66,8 @@ def write_perfetto(traces: Traces, path: Path, report: Report | None = None, mos
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:  # fmt: skip
         names = {number: (name, label) for number, name, label in labelled_groups(traces).select("group", "name", "label").iter_rows()}  # fmt: skip
         culprits = frozenset(verdict.culprit_ranks if verdict else ())
-        writer = _Writer(file, names, culprits, frozenset(verdict.victim_ranks if verdict else ()))
+        digits = len(str(max([*traces.ranks, *culprits, (traces.world_size or 1) - 1])))
+        writer = _Writer(file, names, digits, culprits, frozenset(verdict.victim_ranks if verdict else ()))
         clock = _Clock.of(traces, axis)
         writer.end_us = clock.end_us
         how = "by the ranks' clocks, aligned by calls that all members end together" if clock.timed else "one slot of the common sequence is 1 ms; the trace holds no times"  # fmt: skip
@@ -127,17 +139,15 @@ class _Clock:
 
 
 def _write_rank(writer: _Writer, clock: _Clock, rank: int, rows: list[dict[str, Any]]) -> None:
-    pid = rank + 1  # viewers take 0 for the idle process
-    part = " ▶ broke formation" if rank in writer.culprits else ""
-    writer.event(ph="M", name="process_name", pid=pid, tid=0, args={"name": f"rank {rank}{part}"})
-    writer.event(ph="M", name="process_sort_index", pid=pid, tid=0, args={"sort_index": rank})
+    pid = writer.pid(rank)
+    writer.process(rank, " ▶ broke formation" if rank in writer.culprits else "")
     threads: dict[int, int] = {}
     free: dict[int, float] = {}
     for row in rows:
         group = row["group"]
         name, label = writer.names.get(group, ("?", "?"))
         if group not in threads:
-            threads[group] = rank * _GROUPS_A_RANK + len(threads) % _GROUPS_A_RANK + 1
+            threads[group] = pid * _GROUPS_A_RANK + len(threads) % _GROUPS_A_RANK
             writer.event(ph="M", name="thread_name", pid=pid, tid=threads[group], args={"name": f"{label} ({name})"})
         tid = threads[group]
         begin, end = clock.span(rank, row)
@@ -165,11 +175,8 @@ def _write_verdict(writer: _Writer, title: str, summary: str) -> None:
     for rank in sorted(writer.culprits):
         tid, begin = writer.lasts.get(rank, (0, writer.end_us))
         if rank not in writer.lasts:  # it left no trace: it still gets a row
-            writer.event(
-                ph="M", name="process_name", pid=rank + 1, tid=0, args={"name": f"rank {rank} ▶ left no trace"}
-            )
-            writer.event(ph="M", name="process_sort_index", pid=rank + 1, tid=0, args={"sort_index": rank})
-        writer.event(ph="i", s="p", name=title, pid=rank + 1, tid=tid, ts=round(begin, 3), cat="verdict", args={"summary": summary})  # fmt: skip
+            writer.process(rank, " ▶ left no trace")
+        writer.event(ph="i", s="p", name=title, pid=writer.pid(rank), tid=tid, ts=round(begin, 3), cat="verdict", args={"summary": summary})  # fmt: skip
     arrow = 0
     for culprit, (culprit_tid, at) in sorted(writer.lasts.items()):
         waiting = [(rank, where) for rank, where in sorted(writer.waits.items()) if rank not in writer.culprits]
@@ -177,5 +184,5 @@ def _write_verdict(writer: _Writer, title: str, summary: str) -> None:
             arrow += 1
             shared: dict[str, Any] = {"name": "waits for", "cat": "verdict", "id": arrow}
             # An arrow cannot point back in time: it begins at the earlier of its two ends.
-            writer.event(ph="s", pid=culprit + 1, tid=culprit_tid, ts=round(min(at, begin), 3), **shared)
-            writer.event(ph="f", bp="e", pid=rank + 1, tid=tid, ts=round(max(at, begin), 3), **shared)
+            writer.event(ph="s", pid=writer.pid(culprit), tid=culprit_tid, ts=round(min(at, begin), 3), **shared)
+            writer.event(ph="f", bp="e", pid=writer.pid(rank), tid=tid, ts=round(max(at, begin), 3), **shared)

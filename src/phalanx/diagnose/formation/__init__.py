@@ -25,7 +25,7 @@ def observe(traces: Traces, unchecked: list[Unchecked] | None = None) -> list[Ob
         return mismatches  # who is missing, dead or behind after calls that did not fit is their victim
     moving = why_moving(traces, standing)
     if moving is None:
-        return find_stalls(standing) or mismatches or find_stragglers(traces, standing)
+        return find_stalls(traces, standing) or mismatches or find_stragglers(traces, standing)
     if unchecked is not None:
         unchecked.append(Unchecked(moving, "traces of all ranks, written while the job stands still"))
     return mismatches or find_stragglers(traces, standing)

@@ -13,6 +13,7 @@ class Break(StrEnum):
     """The ways in which a rank breaks formation; each has a rule of its own."""
 
     NO_TRACE = "no-trace"
+    CUT_TRACE = "cut-trace"
     HOST = "host-stall"
     DEVICE = "device-stall"
     NETWORK = "network-stall"
@@ -45,8 +46,3 @@ def sentence(words: str) -> str:
 def named(ranks: Iterable[int]) -> str:
     """`rank 2`, `ranks 0, 1`, `ranks 0-254`."""
     return name_ranks(ranks)
-
-
-def calls_of(op: str, seq: int, group: str) -> str:
-    """`all_reduce #14 of group default_pg`."""
-    return f"{op} #{seq} of group {group}"

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from phalanx.diagnose.formation.observation import Break, Observation, calls_of, named, sentence
-from phalanx.diagnose.formation.standing import Call, Standing
-from phalanx.diagnose.formation.waits import Graph, Op, Waits, graph_of, waits_of
-from phalanx.model.trace import CallState
+from phalanx.diagnose.formation.knots import find_knots
+from phalanx.diagnose.formation.observation import Break, Observation, named, sentence
+from phalanx.diagnose.formation.standing import Call, Standing, describe
+from phalanx.diagnose.formation.waits import Op, Waits, graph_of, waits_of
+from phalanx.model.trace import CallState, Traces
 
-_MOST_KNOTS = 64  # calls that are followed to see whether the waiting comes back to them
 
-
-def find_stalls(standing: Standing) -> list[Observation]:
+def find_stalls(traces: Traces, standing: Standing) -> list[Observation]:
     """What stands still and who began it."""
     waits = waits_of(standing)
     if not waits.waiting:
         return []
     found = [*_stalled_devices(standing, waits), *_without_trace(standing, waits), *_idle(standing, waits)]
     if not found:
-        found = _stalled_network(standing, waits) or _knots(standing, waits)
+        found = _stalled_network(standing, waits) or find_knots(traces, standing, waits) or _unclear(standing, waits)
     return found
 
 
@@ -44,13 +43,6 @@ def _awaited_op(standing: Standing, waits: Waits, rank: int) -> Op:
     return min(waits.awaited[rank], key=weight)
 
 
-def _describe(standing: Standing, call: Call) -> str:
-    if call.is_p2p:
-        arrow = "to" if call.op == "send" else "from"
-        return f"{call.op} {arrow} rank {call.peer} in group {standing.labels[call.group]}"
-    return calls_of(call.op, call.seq, standing.labels[call.group])
-
-
 def _stalled_devices(standing: Standing, waits: Waits) -> list[Observation]:
     """Ranks that queued what a peer has completed: a collective ends for all at once, but not on a device that stopped."""
     others_stand = len(standing.pending) > len(waits.lagging)
@@ -61,7 +53,7 @@ def _stalled_devices(standing: Standing, waits: Waits) -> list[Observation]:
     for rank in ranks[:8]:
         call = waits.lagging[rank]
         behind = _most_done(standing, call) - standing.position(call.group, rank).done
-        parts.append(f"rank {rank} from {_describe(standing, call)} on, {behind} of its calls")
+        parts.append(f"rank {rank} from {describe(standing, call)} on, {behind} of its calls")
     waiting = tuple(sorted(set(standing.pending) - set(ranks)))
     verb = "has" if len(ranks) == 1 else "have"
     text = f"{named(ranks)} {verb} queued calls that peers completed: {'; '.join(parts)}; {named(waiting)} wait"
@@ -73,13 +65,18 @@ def _most_done(standing: Standing, call: Call) -> int:
 
 
 def _without_trace(standing: Standing, waits: Waits) -> list[Observation]:
-    """Ranks that others wait for and that left no trace, unless most did: then the traces were not all gathered."""
-    ranks = sorted(rank for rank in waits.awaited if rank not in standing.present)
+    """Ranks that others wait for and that left no trace, unless most did: then the traces were not all gathered.
+
+    Where a rank that has nothing outstanding is missing too, it is enough to explain the waiting: a lost trace is no proof then.
+    """
+    idle = {rank for rank in waits.awaited if rank in standing.present and not standing.pending.get(rank)}
+    alone = [missing for missing in waits.missing.values() if not missing & idle]
+    ranks = sorted({rank for missing in alone for rank in missing if rank not in standing.present})
     if not ranks or len(standing.world - standing.present) * 2 > len(standing.world):
         return []
     call = waits.calls[_awaited_op(standing, waits, ranks[0])]
     waiting = _waiting_for(waits, ranks)
-    text = f"{named(ranks)} left no trace; {named(waiting)} wait in {_describe(standing, call)}"
+    text = f"{named(ranks)} left no trace; {named(waiting)} wait in {describe(standing, call)}"
     return [Observation(Break.NO_TRACE, sentence(text), tuple(ranks), waiting, call.place, waiting[0])]
 
 
@@ -98,7 +95,7 @@ def _idle(standing: Standing, waits: Waits) -> list[Observation]:
     for rank in idle[:8]:
         op = _awaited_op(standing, waits, rank)
         parts.append(
-            f"rank {rank} never entered {_describe(standing, waits.calls[op])}{_behind(standing, waits, op, rank)}"
+            f"rank {rank} never entered {describe(standing, waits.calls[op])}{_behind(standing, waits, op, rank)}"
         )
     call = waits.calls[_awaited_op(standing, waits, idle[0])]
     text = f"{named(idle)} with nothing outstanding while {named(waiting)} wait: {'; '.join(parts)}"
@@ -117,7 +114,7 @@ def _behind(standing: Standing, waits: Waits, op: Op, rank: int) -> str:
 
 def _came_alone(standing: Standing, waits: Waits, idle: list[int], waiting: tuple[int, ...]) -> list[Observation]:
     call = waits.calls[_awaited_op(standing, waits, idle[0])]
-    text = f"{named(waiting)} came alone to {_describe(standing, call)}; {named(idle)} have nothing outstanding"
+    text = f"{named(waiting)} came alone to {describe(standing, call)}; {named(idle)} have nothing outstanding"
     return [Observation(Break.ORDER, sentence(text), waiting, (), call.place, waiting[0])]
 
 
@@ -134,13 +131,13 @@ def _stalled_network(standing: Standing, waits: Waits) -> list[Observation]:
     late = _not_started(standing, op)
     if late:
         began = named(set(members) - set(late))
-        text = f"{named(late)} queued and did not start {_describe(standing, call)}, which {began} started"
+        text = f"{named(late)} queued and did not start {describe(standing, call)}, which {began} started"
         return [Observation(Break.DEVICE, sentence(text), late, tuple(set(members) - set(late)), call.place, late[0])]
     others = f"; {len(sources) - 1} more groups stand likewise" if len(sources) > 1 else ""
     if not any(standing.position(op[0], rank).done for rank in members):
-        text = f"{named(members)} entered {_describe(standing, call)}, the first call of its group, and it never ended{others}"
+        text = f"{named(members)} entered {describe(standing, call)}, the first call of its group, and it never ended{others}"
         return [Observation(Break.UNCONNECTED, sentence(text), (), members, call.place, members[0])]
-    text = f"{named(members)} all entered {_describe(standing, call)}, and it does not end{others}"
+    text = f"{named(members)} all entered {describe(standing, call)}, and it does not end{others}"
     return [Observation(Break.NETWORK, sentence(text), (), members, call.place, members[0])]
 
 
@@ -155,37 +152,13 @@ def _not_started(standing: Standing, op: Op) -> tuple[int, ...]:
     return late if 0 < len(late) * 2 <= len(states) else ()
 
 
-def _knots(standing: Standing, waits: Waits) -> list[Observation]:
-    """Every awaited rank waits itself: ranks wait for one another in a circle. The few that a majority misses are odd."""
-    graph = graph_of(standing, waits)
-    likeliest = sorted(waits.missing, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), one))[
-        :_MOST_KNOTS
-    ]
-    knotted = [op for op in likeliest if _is_circular(graph, waits, op)]
-    if not knotted:
+def _unclear(standing: Standing, waits: Waits) -> list[Observation]:
+    """Calls that only ranks with a cut trace are missing from: whether these came cannot be told, so nobody is accused."""
+    ops = [op for op in waits.unclear if op in waits.waiting]
+    if not ops:
         return []
-    op = min(
-        knotted, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), standing.labels[one[0]], abs(one[1]))
-    )
-    call, missing = waits.calls[op], tuple(sorted(waits.missing[op]))
+    op = min(ops, key=lambda one: (-len(waits.waiting[one]), standing.labels[one[0]], abs(one[1])))
     waiting = tuple(sorted(waits.waiting[op]))
-    if _share(waits, op) <= 0.5:
-        ranks = sorted({rank for one in knotted for rank in waits.missing[one] | waits.waiting[one]})
-        parts = [
-            f"{named(waits.waiting[one])} in {_describe(standing, waits.calls[one])}" for one in sorted(knotted)[:4]
-        ]
-        text = f"{named(ranks)} wait for one another in a circle: {'; '.join(parts)}"
-        return [Observation(Break.CYCLE, sentence(text), (), tuple(ranks), call.place, ranks[0])]
-    own = standing.pending[missing[0]][0]
-    kind = Break.PARTNER if own.is_p2p else Break.ORDER
-    words = "waits without a partner" if own.is_p2p else "is"
-    text = f"{named(missing)} {words} in {_describe(standing, own)}, while {named(waiting)} wait for it in {_describe(standing, call)}"
-    return [Observation(kind, sentence(text), missing, waiting, own.place, missing[0])]
-
-
-def _is_circular(graph: Graph, waits: Waits, op: Op) -> bool:
-    return any(waits.waiting[op] & graph.reach(rank) for rank in sorted(waits.missing[op])[:4])
-
-
-def _share(waits: Waits, op: Op) -> float:
-    return len(waits.waiting[op]) / (len(waits.waiting[op]) + len(waits.missing[op]))
+    call = waits.calls[op]
+    text = f"{named(waiting)} wait in {describe(standing, call)}; the trace of {named(waits.unclear[op])} breaks off before it"
+    return [Observation(Break.CUT_TRACE, sentence(text), (), waiting, call.place, waiting[0])]

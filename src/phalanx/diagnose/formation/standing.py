@@ -47,6 +47,7 @@ class Standing:
     kinds: dict[int, str]  # what a group is for, in the words of its maker; groups of one kind do alike
     world: frozenset[int]
     present: frozenset[int]  # ranks that left a trace
+    cut: frozenset[int]  # of these, ranks whose trace breaks off: what it lacks they may well have called
     positions: dict[int, dict[int, Position]]  # by group, then rank
     pending: dict[int, list[Call]]  # by rank, collectives and point-to-point, in the order of issue
 
@@ -62,13 +63,22 @@ class Standing:
         return list(found.values())
 
 
+def describe(standing: Standing, call: Call) -> str:
+    """`all_reduce #14 of group default_pg`, `recv from rank 3 in group 7`."""
+    label = standing.labels[call.group]
+    if call.is_p2p:
+        return f"{call.op} {'to' if call.op == 'send' else 'from'} rank {call.peer} in group {label}"
+    return f"{call.op} #{call.seq} of group {label}"
+
+
 def standing_of(traces: Traces) -> Standing:
     """Draw the tables."""
     members, labels = _groups(traces)
     world = frozenset(traces.ranks).union(*members.values(), range(min(traces.world_size or 0, 200_000)))
     positions = _positions(traces)
     kinds = dict(traces.groups.select("group", "description").iter_rows())
-    return Standing(members, labels, kinds, world, traces.ranks, positions, _pending(traces, positions))
+    cut = frozenset(file.rank for file in traces.files if file.truncated)
+    return Standing(members, labels, kinds, world, traces.ranks, cut, positions, _pending(traces, positions))
 
 
 def _groups(traces: Traces) -> tuple[dict[int, tuple[int, ...]], dict[int, str]]:

@@ -26,6 +26,9 @@ class Waits:
     missing: dict[Op, frozenset[int]] = field(
         default_factory=dict
     )  # members that have not entered a call that others wait in
+    unclear: dict[Op, frozenset[int]] = field(
+        default_factory=dict
+    )  # calls from which only members are missing whose trace breaks off before it
     waiting: dict[Op, frozenset[int]] = field(default_factory=dict)  # members in whom the call is outstanding
     calls: dict[Op, Call] = field(default_factory=dict)  # one of its outstanding calls
     awaited: dict[int, list[Op]] = field(
@@ -56,12 +59,20 @@ def waits_of(standing: Standing) -> Waits:
             rank for rank in members if rank not in ranks and standing.position(group, rank).entered < seq
         )
         waits.waiting[op] = frozenset(ranks)
-        if absent:
-            waits.missing[op] = absent
-            for rank in absent:
-                waits.awaited[rank].append(op)
+        _add_absent(standing, waits, op, absent)
     _add_pairs(standing, waits)
     return waits
+
+
+def _add_absent(standing: Standing, waits: Waits, op: Op, absent: frozenset[int]) -> None:
+    """Note who has not entered a call. A trace that breaks off before it proves nothing of its rank."""
+    missing = absent - standing.cut
+    if missing:
+        waits.missing[op] = missing
+        for rank in missing:
+            waits.awaited[rank].append(op)
+    elif absent:
+        waits.unclear[op] = absent
 
 
 def _fullest(in_call: dict[Op, set[int]]) -> Iterator[tuple[Op, set[int]]]:
@@ -100,8 +111,7 @@ def _add_pairs(standing: Standing, waits: Waits) -> None:
         key = (group, -number - 1)
         waits.calls[key] = calls[len(partners)]
         waits.waiting[key] = frozenset({rank})
-        waits.missing[key] = frozenset({peer})
-        waits.awaited[peer].append(key)
+        _add_absent(standing, waits, key, frozenset({peer}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,10 @@ class Graph:
 
     calls_of: dict[int, list[Op]]
     wanted_by: dict[Op, frozenset[int]]
+
+    def waits_for(self, rank: int) -> frozenset[int]:
+        """The ranks that this one waits for directly."""
+        return frozenset().union(*(self.wanted_by.get(op, frozenset()) for op in self.calls_of.get(rank, ())))
 
     def reach(self, start: int) -> set[int]:
         """Every rank that this one waits for, directly or through others."""
@@ -134,7 +148,7 @@ def graph_of(standing: Standing, waits: Waits) -> Graph:
     for op, ranks in waits.waiting.items():
         call = waits.calls[op]
         busy = (rank for rank in ranks if (earliest[rank].group, earliest[rank].seq) != (call.group, call.seq))
-        wanted_by[op] = waits.missing[op] if op in waits.missing else frozenset(busy)
+        wanted_by[op] = waits.missing.get(op) or waits.unclear.get(op) or frozenset(busy)
         for rank in ranks:
             calls_of[rank].append(op)
     return Graph(calls_of, wanted_by)

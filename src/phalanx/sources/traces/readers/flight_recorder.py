@@ -46,6 +46,9 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
     """The calls of the one rank that wrote the dump."""
     found = read_repeated(data) if len(data) > _WORTH_LOOKING and data[:1] == b"\x80" else None
     dump, truncated = (found.dump, False) if found is not None else _load(data)
+    if dump is None and truncated:  # that there is such a file is known of its rank, if no more
+        yield RankTrace(NAME, truncated=True, notes=[(f"{name}: it breaks off or is damaged", "the whole file")])
+        return
     if isinstance(dump, list):
         dump = {"entries": dump}  # before version 2 a dump was the bare list
     if not isinstance(dump, dict) or not isinstance(dump.get("entries", []), list):
@@ -74,15 +77,13 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
 
 
 def _load(data: bytes) -> tuple[Any, bool]:
-    """The dump, and whether it had to be mended because it breaks off."""
+    """The dump, and whether it had to be mended because it breaks off; no dump where nothing of it could be read."""
     if data[:1] != b"\x80":
         return _load_json(data)
     try:
         return load_plain(data), False
-    except (EOFError, pickle.UnpicklingError, ValueError, IndexError, KeyError) as error:
-        if (mended := _mended(data)) is not None:
-            return mended, True
-        raise UnreadableError("it breaks off or is damaged") from error
+    except (EOFError, pickle.UnpicklingError, ValueError, IndexError, KeyError):
+        return _mended(data), True
 
 
 def _mended(data: bytes) -> Any:
@@ -104,7 +105,7 @@ def _mended(data: bytes) -> Any:
 def _load_json(data: bytes) -> tuple[Any, bool]:
     try:
         return json.loads(data), False
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError):
         text = data.decode("utf-8", "replace")
         stop = len(text)
         for _ in range(_TRIES):
@@ -115,7 +116,7 @@ def _load_json(data: bytes) -> tuple[Any, bool]:
                 return json.loads(text[: stop + 1] + "]}"), True
             except (ValueError, RecursionError):
                 continue
-        raise UnreadableError("it breaks off or is no JSON") from error
+        return None, True
 
 
 def _config(raw: object) -> dict[str, Group]:

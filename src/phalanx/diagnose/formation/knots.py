@@ -1,0 +1,123 @@
+"""Ranks that wait for one another in a circle, and who of them left the common order.
+
+Two calls stand crosswise when some members of both groups are in the one and others in the other. Those that belong to both groups
+vote: most of them are right. Where they are as many, a rank that turned the order round against its own earlier steps is odd.
+Ranks that only wait in one of the calls have no say: they would wait either way.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from phalanx.diagnose.formation.observation import Break, Observation, named, sentence
+from phalanx.diagnose.formation.standing import Standing, describe
+from phalanx.diagnose.formation.waits import Graph, Op, Waits, graph_of
+from phalanx.model.trace import Traces
+
+_MOST_KNOTS = 64  # calls that are followed to see whether the waiting comes back to them
+_LEAST_STEPS = 2  # earlier calls that show a rank's usual order
+
+
+def find_knots(traces: Traces, standing: Standing, waits: Waits) -> list[Observation]:
+    """Every awaited rank waits itself. The few that a majority misses are odd, or nobody is."""
+    graph = graph_of(standing, waits)
+    likeliest = sorted(waits.missing, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), one))
+    knotted = [op for op in likeliest[:_MOST_KNOTS] if _is_circular(graph, waits, op)]
+    if not knotted:
+        return []
+    op = min(
+        knotted, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), standing.labels[one[0]], abs(one[1]))
+    )
+    pairs = Graph({rank: [one for one in ops if one[1] < 0] for rank, ops in graph.calls_of.items()}, graph.wanted_by)
+    inner = _inner_circle(pairs, frozenset(graph.calls_of)) or _inner_circle(graph, waits.missing[op])
+    if inner and _share(waits, op) > 0.5:  # it stands by itself: the majority waits for it, and could not help
+        ops = [one for one in sorted(waits.missing) if waits.waiting[one] & inner and waits.missing[one] & inner]
+        return [_circle(standing, waits, ops)]
+    crossed = _crossed(traces, standing, waits, op, knotted)
+    if crossed is not None:
+        return [crossed]
+    missing = tuple(sorted(_not_for_others(graph, waits.missing[op])))
+    call, waiting = waits.calls[op], tuple(sorted(waits.waiting[op]))
+    # A majority tells of ranks that wait for one of it. Over a longer way round everybody has some majority before it.
+    if _share(waits, op) <= 0.5 or not any(graph.waits_for(rank) & waits.waiting[op] for rank in missing):
+        return [_circle(standing, waits, knotted)]
+    own = standing.pending[missing[0]][0]
+    kind = Break.PARTNER if own.is_p2p else Break.ORDER
+    words = "waits without a partner" if own.is_p2p else "is"
+    text = f"{named(missing)} {words} in {describe(standing, own)}, while {named(waiting)} wait for it in {describe(standing, call)}"
+    return [Observation(kind, sentence(text), missing, waiting, own.place, missing[0])]
+
+
+def _circle(standing: Standing, waits: Waits, ops: list[Op]) -> Observation:
+    ranks = sorted({rank for one in ops for rank in waits.missing[one] | waits.waiting[one]})
+    parts = [f"{named(waits.waiting[one])} in {describe(standing, waits.calls[one])}" for one in sorted(ops)[:4]]
+    text = f"{named(ranks)} wait for one another in a circle: {'; '.join(parts)}"
+    return Observation(Break.CYCLE, sentence(text), (), tuple(ranks), waits.calls[ops[0]].place, ranks[0])
+
+
+def _inner_circle(graph: Graph, ranks: frozenset[int]) -> frozenset[int]:
+    """Those of some ranks that wait for one another also without anybody else."""
+    among = {rank: graph.waits_for(rank) & ranks for rank in ranks}
+    while victims := {rank for rank, wanted in among.items() if not wanted}:
+        among = {rank: wanted - victims for rank, wanted in among.items() if rank not in victims}
+    while outside := among.keys() - frozenset().union(*among.values()):  # they wait for the circle, not it for them
+        among = {rank: wanted for rank, wanted in among.items() if rank not in outside}
+    return frozenset(among)
+
+
+def _not_for_others(graph: Graph, ranks: frozenset[int]) -> frozenset[int]:
+    """Those of some ranks that do not merely wait for another of them."""
+    return frozenset(rank for rank in ranks if not graph.waits_for(rank) & ranks - {rank}) or ranks
+
+
+def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: list[Op]) -> Observation | None:
+    """The odd ranks among members of two groups that are in one of two calls instead of the other."""
+    for other in knotted:
+        if other == op or op[1] < 0 or other[1] < 0:
+            continue
+        in_op = waits.waiting[op] & waits.missing[other]
+        in_other = waits.waiting[other] & waits.missing[op]
+        if not in_op or not in_other:
+            continue
+        if len(in_op) == len(in_other):
+            turned = [
+                _turned_round(traces, ranks, *pair) for ranks, pair in ((in_op, (op, other)), (in_other, (other, op)))
+            ]
+            if turned[0] == turned[1]:
+                continue
+            odd, own, missed = (in_op, op, other) if turned[0] else (in_other, other, op)
+        else:
+            odd, own, missed = (in_op, op, other) if len(in_op) < len(in_other) else (in_other, other, op)
+        call, wanted = waits.calls[own], waits.calls[missed]
+        ranks = tuple(sorted(odd))
+        text = f"{named(ranks)} is in {describe(standing, call)}, while {named(waits.waiting[missed])} wait for it in {describe(standing, wanted)}"
+        waiting = tuple(sorted(set(standing.pending) - odd))
+        place = next((one.place for one in standing.pending[ranks[0]] if (one.group, one.seq) == own), call.place)
+        return Observation(Break.ORDER, sentence(text), ranks, waiting, place, ranks[0])
+    return None
+
+
+def _turned_round(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) -> bool:
+    """Whether ranks came to the one call with fewer calls of the other's group behind them than their earlier steps had."""
+    rows = (
+        traces.calls.lazy()
+        .filter(pl.col("rank").is_in(sorted(ranks)) & ~pl.col("p2p") & pl.col("group").is_in([own[0], missed[0]]))
+        .sort("rank", "order")
+        .select("rank", "group", "seq", before=(pl.col("group") == missed[0]).cum_sum().over("rank"))
+        .filter((pl.col("group") == own[0]) & (pl.col("seq") <= own[1]))
+        .collect()
+    )
+    for _, mine in rows.group_by("rank"):
+        steps = mine.sort("seq")["before"].diff().drop_nulls().to_list()
+        usual, now = steps[:-1], steps[-1:]
+        if len(usual) < _LEAST_STEPS or now[0] >= min(usual):
+            return False
+    return True
+
+
+def _is_circular(graph: Graph, waits: Waits, op: Op) -> bool:
+    return any(waits.waiting[op] & graph.reach(rank) for rank in sorted(waits.missing[op])[:4])
+
+
+def _share(waits: Waits, op: Op) -> float:
+    return len(waits.waiting[op]) / (len(waits.waiting[op]) + len(waits.missing[op]))
