@@ -12,8 +12,10 @@ import pytest
 from phalanx.check.advertised import gloo_address, mpi_addresses, nccl_address, nccl_admits, nccl_interfaces
 from phalanx.check.parties import Party, by_command
 from phalanx.check.witness import Witness
-from tests.check.beds import BedHost, bed, needs_namespaces
+from phalanx.lab import Bed
+from phalanx.lab.host import Host
 from tests.check.made import interface, witness
+from tests.lab.beds import each, needs_beds
 
 MANY = {
     "lo": interface("127.0.0.1/8", "::1/128", loopback=True),
@@ -80,23 +82,24 @@ for line in sys.stdin:
 """
 
 
-def seen(host: BedHost, **variables: str) -> Witness:
-    party = by_command(host.name, host.each(**variables), sys.executable, 30.0)
+def seen(host: Host, **variables: str) -> Witness:
+    party = by_command(host.name, each(host, **variables), sys.executable, 30.0)
     assert isinstance(party, Party)
     facts = party.ask("facts", {}, 30.0)[0]
     party.close()
     return Witness(host.name, host.name, (), facts)
 
 
-@needs_namespaces
+@needs_beds
 @pytest.mark.job
 def test_gloo_tells_what_is_foretold(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="pip install torch")
-    with bed(tmp_path, 1) as (host,):
+    with Bed(1) as bed:
+        host = bed["h0"]
         lines = [f"{entry}|{name}|{tmp_path}/store{number}" for number, (entry, name, _) in enumerate(_CASES)]
-        command = [*host.prefix, sys.executable, "-c", _TELL]
+        command = [*host.entry, "--", sys.executable, "-c", _TELL]
         subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=250, check=False)
         for number, (entry, name, address) in enumerate(_CASES):
-            (tmp_path / "hosts0").write_text(f"127.0.0.1 localhost\n{entry}\n")
+            host.names(f"127.0.0.1 localhost\n{entry}\n")
             assert gloo_address(seen(host, **({"GLOO_SOCKET_IFNAME": name} if name else {}))) == address
             assert socket.inet_aton(address) in (tmp_path / f"store{number}").read_bytes()

@@ -16,10 +16,12 @@ import pytest
 from phalanx.check.check import examine
 from phalanx.check.options import CheckOptions
 from phalanx.check.parties import by_command, start_all
+from phalanx.lab import Bed
+from phalanx.lab.host import Host
 from phalanx.model import Finding, Report
-from tests.check.beds import BedHost, bed, needs_namespaces
+from tests.lab.beds import each, needs_beds
 
-pytestmark = needs_namespaces
+pytestmark = needs_beds
 _FACTS_ONLY = CheckOptions(network=False)
 
 
@@ -32,13 +34,13 @@ def look(templates: Sequence[str], options: CheckOptions = _FACTS_ONLY) -> Repor
             party.close()
 
 
-def told(hosts: Sequence[BedHost], changes: dict[int, dict[str, str]] | None = None, **shared: str) -> list[str]:
+def told(hosts: Sequence[Host], changes: dict[int, dict[str, str]] | None = None, **shared: str) -> list[str]:
     """Templates with the variables of a job of one rank a host, changed for some."""
     found = []
     for number, host in enumerate(hosts):
         variables = {"RANK": str(number), "WORLD_SIZE": str(len(hosts)), "MASTER_ADDR": "h0", "MASTER_PORT": "29500"}
         variables |= shared | (changes or {}).get(number, {})
-        found.append(host.each(**{name: value for name, value in variables.items() if value != "-"}))
+        found.append(each(host, **{name: value for name, value in variables.items() if value != "-"}))
     return found
 
 
@@ -48,19 +50,19 @@ def only(report: Report) -> Finding:
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BedHost]]:
-    with bed(tmp_path_factory.mktemp("bed"), 3) as hosts:
-        yield hosts
+def three() -> Iterator[list[Host]]:
+    with Bed(3) as bed:
+        yield bed.hosts
 
 
-def test_healthy_hosts_give_no_finding(three: list[BedHost]) -> None:
-    for templates in (told(three), [host.each() for host in three], told(three, GLOO_SOCKET_IFNAME="eth0")):
+def test_healthy_hosts_give_no_finding(three: list[Host]) -> None:
+    for templates in (told(three), [each(host) for host in three], told(three, GLOO_SOCKET_IFNAME="eth0")):
         report = look(templates)
         assert report.findings == ()
         assert [host.name for host in report.world.hosts] == ["h0", "h1", "h2"]
 
 
-def test_loaded_hosts_give_no_finding(three: list[BedHost]) -> None:
+def test_loaded_hosts_give_no_finding(three: list[Host]) -> None:
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     try:
         assert look(told(three)).findings == ()
@@ -99,7 +101,7 @@ def test_loaded_hosts_give_no_finding(three: list[BedHost]) -> None:
     ],
 )
 def test_what_variables_get_wrong(
-    three: list[BedHost], shared: dict[str, str], changes: dict[int, dict[str, str]], cause: str, hosts: list[str]
+    three: list[Host], shared: dict[str, str], changes: dict[int, dict[str, str]], cause: str, hosts: list[str]
 ) -> None:
     finding = only(look(told(three, changes, **shared)))
     assert finding.cause == cause
@@ -110,23 +112,23 @@ def test_what_variables_get_wrong(
     )
 
 
-def test_no_route_to_the_store(three: list[BedHost]) -> None:
+def test_no_route_to_the_store(three: list[Host]) -> None:
     report = look(told(three, MASTER_ADDR="10.99.0.1"))
     assert [finding.cause for finding in report.findings] == ["master-addr-unroutable", "master-addr-nobody"]
 
 
-def test_both_ends_and_the_value_to_give_are_named(three: list[BedHost]) -> None:
+def test_both_ends_and_the_value_to_give_are_named(three: list[Host]) -> None:
     finding = only(look(told(three, MASTER_ADDR="h1")))
     assert "h1" in finding.summary
     assert "h0" in finding.summary
     assert finding.fixes[0].shell == "export MASTER_ADDR=10.77.0.10"
 
 
-def test_a_port_in_use_names_its_holder(three: list[BedHost]) -> None:
+def test_a_port_in_use_names_its_holder(three: list[Host]) -> None:
     server = subprocess.Popen([*three[0].prefix, sys.executable, "-m", "http.server", "29511"], stdout=-3, stderr=-3)
     try:
         until = time.monotonic() + 30
-        while ":29511" not in three[0].run("ss", "-ltn") and time.monotonic() < until:
+        while ":29511" not in three[0].run(["ss", "-ltn"]).stdout and time.monotonic() < until:
             time.sleep(0.1)
         finding = only(look(told(three, MASTER_PORT="29511")))
     finally:
@@ -140,7 +142,7 @@ def test_a_port_in_use_names_its_holder(three: list[BedHost]) -> None:
 
 def tf_config(index: int, workers: str = "h0:2222,h1:2222,h2:2222", kind: str = "worker") -> str:
     config = {"cluster": {"worker": workers.split(",")}, "task": {"type": kind, "index": index}}
-    return "'" + json.dumps(config, separators=(",", ":")) + "'"
+    return json.dumps(config)
 
 
 @pytest.mark.parametrize(
@@ -148,26 +150,27 @@ def tf_config(index: int, workers: str = "h0:2222,h1:2222,h2:2222", kind: str = 
     [
         ([tf_config(0), tf_config(1), tf_config(2)], None),
         ([tf_config(0), tf_config(1), tf_config(3)], "tf-config-unusable"),
-        ([tf_config(0), tf_config(1), "'{\"cluster\":'"], "tf-config-unusable"),
+        ([tf_config(0), tf_config(1), '{"cluster":'], "tf-config-unusable"),
         ([tf_config(0), tf_config(1), tf_config(1)], "tf-place-taken-twice"),
         ([tf_config(1), tf_config(0), tf_config(2)], "tf-address-not-own"),
         ([tf_config(0), tf_config(1), tf_config(2, "h0:2222,h1:2222,h2:2223")], "tf-clusters-differ"),
         ([tf_config(0, w := "h0:1,h1:1,h2:1,h3:1"), tf_config(1, w), tf_config(2, w)], "tf-task-missing"),
     ],
 )
-def test_tf_config(three: list[BedHost], configs: list[str], cause: str | None) -> None:
-    report = look([host.each(TF_CONFIG=config) for host, config in zip(three, configs, strict=True)])
+def test_tf_config(three: list[Host], configs: list[str], cause: str | None) -> None:
+    report = look([each(host, TF_CONFIG=config) for host, config in zip(three, configs, strict=True)])
     assert (report.findings[0].cause if report.findings else None) == cause
     assert all(finding.symptom.startswith("comm.") for finding in report.findings)
 
 
-def test_limits_and_small_shared_memory(tmp_path: Path) -> None:
-    with bed(tmp_path, 2) as hosts:
+def test_limits_and_small_shared_memory() -> None:
+    with Bed(2) as bed:
+        hosts = bed.hosts
         templates = told(hosts)
         templates[1] = f"prlimit --nofile=64 {templates[1]}"
         finding = only(look(templates))
         assert (finding.cause, finding.culprit_hosts) == ("open-files-limit", ("h1",))
-        hosts[1].run("mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", "/dev/shm")
+        hosts[1].run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", "/dev/shm"])
         finding = only(look(told(hosts)))
         assert (finding.cause, finding.culprit_hosts) == ("shared-memory-small", ("h1",))
 
@@ -181,8 +184,11 @@ def test_limits_and_small_shared_memory(tmp_path: Path) -> None:
         ("127.0.0.1 localhost\n10.77.0.10 h0\n10.77.0.11 h1\nfd00::9 h0\n", ["dead-address-beside-live"]),
     ],
 )
-def test_names(tmp_path: Path, hosts_file: str, causes: list[str]) -> None:
-    with bed(tmp_path, 2, hosts_file) as hosts:
+def test_names(hosts_file: str, causes: list[str]) -> None:
+    with Bed(2) as bed:
+        hosts = bed.hosts
+        for host in hosts:
+            host.names(hosts_file)
         address = "h0" if "fd00" in hosts_file else "10.77.0.10"
         report = look(told(hosts, MASTER_ADDR=address))
         assert [finding.cause for finding in report.findings] == causes
@@ -191,40 +197,43 @@ def test_names(tmp_path: Path, hosts_file: str, causes: list[str]) -> None:
             assert "own-name-loopback" not in [finding.cause for finding in named.findings]
 
 
-def test_addresses_that_two_hosts_have(tmp_path: Path) -> None:
-    with bed(tmp_path, 2) as hosts:
+def test_addresses_that_two_hosts_have() -> None:
+    with Bed(2) as bed:
+        hosts = bed.hosts
         for host in hosts:
             bridge = "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up"
-            host.run("sh", "-c", bridge)
+            host.run(["sh", "-c", bridge])
         assert look(told(hosts)).findings == ()  # every host with a container engine has it
         ranks = [{"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} for rank in range(2)]
-        finding = only(look([host.each(**rank) for host, rank in zip(hosts, ranks, strict=True)]))
+        finding = only(look([each(host, **rank) for host, rank in zip(hosts, ranks, strict=True)]))
         assert finding.cause == "docker0-same-address"
         assert "btl_tcp_if_exclude" in finding.fixes[0].do
         excluded = {"OMPI_MCA_btl_tcp_if_exclude": "lo,docker0"}
-        assert look([host.each(**rank, **excluded) for host, rank in zip(hosts, ranks, strict=True)]).findings == ()
-        hosts[1].run("ip", "addr", "add", "10.77.0.10/24", "dev", "eth0")
+        assert look([each(host, **rank, **excluded) for host, rank in zip(hosts, ranks, strict=True)]).findings == ()
+        hosts[1].run(["ip", "addr", "add", "10.77.0.10/24", "dev", "eth0"])
         assert only(look(told(hosts))).cause == "duplicate-address"
 
 
 @pytest.mark.skipif(shutil.which("nft") is None, reason="needs the Debian package nftables")
-def test_a_firewall_rule_on_the_port_of_the_store(tmp_path: Path) -> None:
-    with bed(tmp_path, 2) as hosts:
+def test_a_firewall_rule_on_the_port_of_the_store() -> None:
+    with Bed(2) as bed:
+        hosts = bed.hosts
         chain = "add chain inet filter input { type filter hook input priority 0; policy accept; }"
-        hosts[0].run("nft", f"add table inet filter; {chain}; add rule inet filter input tcp dport 29000-29999 drop")
+        hosts[0].run(["nft", f"add table inet filter; {chain}; add rule inet filter input tcp dport 29000-29999 drop"])
         finding = only(look(told(hosts)))
         assert finding.cause == "firewall-rule-on-store-port"
         assert finding.culprit_hosts == ("h0",)
 
 
 def test_code_and_paths_are_compared(tmp_path: Path) -> None:
-    with bed(tmp_path, 2) as hosts:
+    with Bed(2) as bed:
+        hosts = bed.hosts
         script = tmp_path / "train.py"
         script.write_text("print(1)\n")
         other = tmp_path / "other.py"
         other.write_text("print(2)\n")
         options = CheckOptions(network=False, code=(str(script),), paths=(str(tmp_path), str(tmp_path / "none")))
         assert only(look(told(hosts), options)).cause == "path-missing"
-        hosts[1].run("mount", "--bind", str(other), str(script))
+        hosts[1].run(["mount", "--bind", str(other), str(script)])
         causes = {finding.cause for finding in look(told(hosts), options).findings}
         assert causes == {"path-missing", "code-differs"}

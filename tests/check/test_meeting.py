@@ -14,7 +14,8 @@ import phalanx
 from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
 from phalanx.check.options import CheckOptions
-from tests.check.beds import bed, needs_namespaces
+from phalanx.lab import Bed
+from tests.lab.beds import needs_beds
 
 _CHECK = [sys.executable, "-m", "phalanx.check"]
 
@@ -99,11 +100,17 @@ def test_a_rank_that_cannot_reach_the_others_says_so() -> None:
     assert "meeting-place-not-reached" in causes(json.loads(out))
 
 
-def test_without_a_way_to_the_others_it_says_what_to_give() -> None:
+def test_without_a_way_to_the_others_it_says_what_to_give(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(phalanx.__file__).parents[1]))
     lonely = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
-    code, said = launch([lonely])[0]
-    assert code == 2
+    code, said = launch([lonely], "--wait", "2")[0]
+    assert code == 1
+    assert causes(json.loads(said))[0] == "rank-did-not-come-to-the-check"
     assert "--meet" in said
+    code, said = launch([lonely], "--meet", "/proc/nowhere")[0]
+    assert code == 2
+    assert "MASTER_ADDR" in said
     assert "Traceback" not in said
 
 
@@ -161,16 +168,16 @@ def test_a_place_among_others(variables: dict[str, str], place: tuple[int, int] 
     assert (None if seat is None else (seat.rank, seat.size)) == place
 
 
-@needs_namespaces
-def test_across_hosts_at_the_masters_address(tmp_path: Path) -> None:
-    with bed(tmp_path, 2) as hosts:
+@needs_beds
+def test_across_hosts_at_the_masters_address() -> None:
+    with Bed(2) as hosts:
         processes = []
         for number, host in enumerate(hosts):
             variables = {**ranks(2, MASTER_ADDR="h0")[number], "PYTHONPATH": str(Path(phalanx.__file__).parents[1])}
             command = ["env", *(f"{name}={value}" for name, value in variables.items()), *_CHECK]
             command += ["--no-network", "--format", "json", "--wait", "90"]
             processes.append(
-                subprocess.Popen([*host.prefix, *command], stdout=subprocess.PIPE, text=True, env=environment())
+                subprocess.Popen([*host.entry, "--", *command], stdout=subprocess.PIPE, text=True, env=environment())
             )
         ended = [(process.wait(200), process.communicate()[0]) for process in processes]
     report = only_report([(code, out) for code, out in ended])

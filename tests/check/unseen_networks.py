@@ -102,7 +102,7 @@ def proxy_resets(bed: Bed) -> None:
 @broken("firewall-resets|middlebox-answers|connection-cut-in-use", hosts="h1")
 def cut_after_ten_thousand_bytes(bed: Bed) -> None:
     """A box that inspects what passes and cuts what it does not know."""
-    bed["h1"].filter("ct bytes original > 10000 reject with tcp reset")
+    bed["h1"].filter("ct original bytes > 10000 reject with tcp reset")
 
 
 @broken("no-route", hosts="h1")
@@ -118,7 +118,7 @@ def netmask_leaves_one_out(bed: Bed) -> None:
 @broken("interface-unreachable|own-name-stale", hosts="h1")
 def own_name_is_of_the_vpn(bed: Bed) -> None:
     bed["h1"].ip(
-        "link add tun0 type dummy", "addr add 10.8.0.6/24 dev tun0", "link set tun0 up", "route add default dev tun0"
+        "link add tun0 type bridge", "addr add 10.8.0.6/24 dev tun0", "link set tun0 up", "route add default dev tun0"
     )
     change_name(bed["h1"], "10.8.0.6 h1")
 
@@ -127,7 +127,7 @@ def own_name_is_of_the_vpn(bed: Bed) -> None:
 def second_interface_of_the_network_is_unplugged(bed: Bed) -> None:
     """Two interfaces in one network: the kernel takes the newer route, and its cable leads nowhere."""
     bed["h1"].ip(
-        "link add eth1 type dummy",
+        "link add eth1 type bridge",
         "link set eth1 up",
         "addr add 10.77.0.111/24 dev eth1",
         "route del 10.77.0.0/24 dev eth0",
@@ -218,7 +218,7 @@ def bonds_and_containers(bed: Bed) -> None:
         host.ip(
             "link set eth0 down", "link set eth0 name bond0", "link set bond0 up", f"addr replace {host.address6}/64 dev bond0 nodad",
             "link add docker0 type bridge", "addr add 172.17.0.1/16 dev docker0", "link set docker0 up",
-            "link add veth1a2b type dummy", "link set veth1a2b up", "link add br-77 type bridge", "addr add 172.18.0.1/16 dev br-77", "link set br-77 up",
+            "link add veth1a2b type bridge", "link set veth1a2b up", "link add br-77 type bridge", "addr add 172.18.0.1/16 dev br-77", "link set br-77 up",
         )  # fmt: skip
     bed.set_variables({"NCCL_SOCKET_IFNAME": "bond", "GLOO_SOCKET_IFNAME": "bond0"})
 
@@ -231,7 +231,7 @@ def second_network_and_vpn(bed: Bed) -> None:
             f"link set s{host.number} master sw0 up",
         )
         host.ip(
-            f"addr add 10.88.0.{10 + host.number}/24 dev eth1", "link set eth1 up", "link add tun0 type dummy",
+            f"addr add 10.88.0.{10 + host.number}/24 dev eth1", "link set eth1 up", "link add tun0 type bridge",
             f"addr add 10.8.0.{6 + 4 * host.number}/30 dev tun0", "link set tun0 up", "route add default dev tun0",
         )  # fmt: skip
 
@@ -256,7 +256,7 @@ def two_interfaces_in_one_network(bed: Bed) -> None:
 @healthy()
 def names_in_capitals(bed: Bed) -> None:
     for host in bed:
-        host.run(["hostname", f"Node_{host.number}.Cluster"])
+        host.write("/proc/sys/kernel/hostname", f"Node_{host.number}.Cluster\n")
         host.names("127.0.0.1 localhost\n" + "".join(f"{one.address} Node_{one.number}.Cluster\n" for one in bed.hosts))
     bed.set_variables({"MASTER_ADDR": "node_0.cluster"})
 

@@ -15,6 +15,7 @@ from phalanx.check.check import examine
 from phalanx.check.options import CheckOptions
 from phalanx.check.parties import by_command, start_all
 from phalanx.lab import Bed
+from phalanx.lab.host import Host
 from phalanx.model import Report
 
 _PROGRAMS = ("ip", "nft", "nsenter", "setpriv", "unshare")
@@ -23,6 +24,11 @@ needs_beds = pytest.mark.skipif(
     os.geteuid() != 0 or not all(shutil.which(name, path=_FOLDERS) for name in _PROGRAMS),
     reason="needs root and namespaces: apt-get install iproute2 nftables util-linux",
 )
+
+
+def each(host: Host, **variables: str) -> str:
+    """A value for --each that sets these variables of the job, and no others."""
+    return shlex.join([*host.entry, "--", "env", *(f"{name}={value}" for name, value in variables.items())])
 
 
 def check_bed(bed: Bed, *, network: bool = True, options: CheckOptions | None = None) -> tuple[Report, float]:

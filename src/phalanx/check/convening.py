@@ -84,31 +84,26 @@ def _starters(convening: Convening) -> list[Callable[[], Party | Failure]]:
 
 def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
     """One of many ranks: lead the check, or answer whoever leads. None where another rank writes the report."""
-    if convening.meet is not None or seat.is_local:
-        return _by_folder(
-            convening.meet / f"phalanx-check-{seat.job}" if convening.meet else local_folder(seat),
-            seat,
-            convening,
-            options,
-        )
-    if seat.store is not None:
+    if convening.meet is None and seat.is_local:
+        return _by_folder(local_folder(seat), "a folder on this host", seat, convening, options)
+    if convening.meet is None and seat.store is not None:
         return _by_store(seat, convening, options)
-    raise CheckError(
-        f"this is rank {seat.rank} of {seat.size}, and there is no way to the others: give --meet with a folder that all "
-        "share, or set MASTER_ADDR and MASTER_PORT, or let all ranks --print and read it by phalanx check --read -"
-    )
+    # Launchers start ranks where they are called, and that is mostly a folder that all nodes share.
+    shared = convening.meet if convening.meet is not None else Path.cwd()
+    way = f"the folder {shared}{'' if convening.meet else ' (another one: --meet)'}"
+    return _by_folder(shared / f"phalanx-check-{seat.job}", way, seat, convening, options)
 
 
-def _by_folder(place: Path, seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
+def _by_folder(place: Path, way: str, seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
     try:
         if folder.attend(place, seat):
             return None
         with folder.leading(place, seat, convening.wait, options.say) as parties:
-            way = f"the folder {place.parent}" if convening.meet else "a folder on this host"
             return examine(parties, options, seen=_absent(parties, seat, convening.wait, way))
     except OSError as error:
         raise CheckError(
-            f"--meet {place.parent}: {error.strerror or error}; give a folder that every rank can write"
+            f"rank {seat.rank} of {seat.size} cannot use {place.parent} to meet the others: {error.strerror or error}. Give --meet with a "
+            "folder that every rank can write, or set MASTER_ADDR and MASTER_PORT, or let all ranks --print and read it by phalanx check --read -"
         ) from error
 
 

@@ -69,8 +69,8 @@ def merged(readings: Iterable[Reading]) -> list[Reading]:
 
 
 def _without(text: str, label: str) -> str:
-    """The text with a gap for the party; only where its name stands as a word."""
-    return re.sub(rf"(?<![\w.-]){re.escape(label)}(?![\w-])", "\0", text)
+    """The text with a gap for the party; only where its name stands as a word, not in an address or a URL."""
+    return re.sub(rf"(?<![\w./-]){re.escape(label)}(?![\w-]|:\d)", "\0", text)
 
 
 def _as_one(key: str, group: Sequence[Reading]) -> Reading:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import phalanx
 from phalanx.lab.bed import Bed
 from phalanx.lab.errors import LabError
 from phalanx.lab.host import Host
@@ -57,8 +58,10 @@ def start_ssh(bed: Bed, paths: Mapping[str, str] | None = None) -> None:
         make_key(own / "host_key")
         shutil.copy(shared / "user_key.pub", own / "authorized_keys")
         # A home without files of its own: what a user's start-up file adds to PATH must not undo it.
-        path = f"SetEnv PATH={paths[host.name]} HOME={own}\n" if paths and host.name in paths else ""
-        (own / "sshd_config").write_text(_SERVER.format(folder=own) + path, encoding="utf-8")
+        path = f" PATH={paths[host.name]} HOME={own}" if paths and host.name in paths else ""
+        # What runs on the hosts is this very phalanx, installed or not.
+        setting = f"SetEnv PYTHONPATH={Path(phalanx.__file__).parents[1]}{path}\n"
+        (own / "sshd_config").write_text(_SERVER.format(folder=own) + setting, encoding="utf-8")
         known.append(f"{host.name},{host.address} {(own / 'host_key.pub').read_text(encoding='utf-8').strip()}")
     (shared / "known_hosts").write_text("\n".join(known) + "\n", encoding="utf-8")
     for host in bed:

@@ -211,6 +211,7 @@ class Driver:
             case "exit":
                 self._ended(line, data)
             case "observation":
+                self._judging.heard(line, data)
                 if (
                     data.get("what") in ("stall", "recovered", "straggler", "network")
                     and data.get("text")
@@ -283,11 +284,13 @@ class Driver:
         now = time.monotonic()
         overslept = now - self._looked > _OVERSLEPT
         self._looked = now
+        # A job that ends does not wait long for whom nobody hears any more.
+        patience = self.job.silent_for if self._reason is None else min(self.job.silent_for, 2 * self.job.grace)
         for node in list(busy):
             line = gathering.by_node[node]
             line.heard = now if overslept else line.heard
-            if now - line.heard > self.job.silent_for:
-                line.is_open, line.why = False, f"no word for {self.job.silent_for:g} s"
+            if now - line.heard > patience:
+                line.is_open, line.why = False, f"no word for {patience:g} s"
                 line.link.hang_up()
                 self._lost(line)
                 busy.discard(node)
@@ -296,7 +299,8 @@ class Driver:
             self._has_ended_all = False
         if self._deadline is not None and now >= self._deadline and self._reason is None:
             self._begin_end(Reason("timeout", f"the time limit of {self.job.timeout:g} s was reached", 124), now=True)
-        blamed = self._judging.look(now, len(busy), is_ending=self._reason is not None)
+        running = {node: gathering.by_node[node] for node in busy}
+        blamed = self._judging.look(now, running, is_ending=self._reason is not None)
         if blamed is not None and self.job.on_stall == "abort" and self._reason is None:
             self._begin_end(Reason("stall", "ended at a stall", 1, blamed), now=True)
         if self._ends_at is not None and now >= self._ends_at and not self._has_ended_all:

@@ -8,6 +8,9 @@ from typing import Any
 
 from phalanx.model import bundle as layout
 from phalanx.remote.keeping import Keeping
+from phalanx.remote.lines import Line
+from phalanx.remote.link import Message
+from phalanx.remote.paths import SILENT_S, Paths
 from phalanx.remote.viewer import Stage
 from phalanx.run.verdict import Diagnosis, short_text
 
@@ -22,22 +25,33 @@ class Judging:
         self._stage = stage
         self._stalled: dict[int, float] = {}
         self._diagnosis: Diagnosis | None = None
+        self._paths = Paths()
 
     def forget(self) -> None:
         """A new attempt: what stood still before is over."""
         self._stalled = {}
+        self._paths = Paths()
+
+    def heard(self, line: Line, data: Mapping[str, Any]) -> None:
+        """What a node's watch saw; of interest here are connections that get no answer."""
+        if data.get("what") == "network":
+            self._paths.told(line, (data.get("facts") or {}).get("ends", ()))
 
     def stalled(self, node: int) -> None:
         """A node's ranks stand still, and their stacks are here."""
         self._stalled.setdefault(node, time.monotonic())
 
-    def look(self, now: float, nodes: int, is_ending: bool) -> tuple[int, ...] | None:
-        """When all nodes have told where their ranks stand, or one has and time is up, ask who is to blame. Returns them
-        once it is known; None before."""
+    def look(self, now: float, running: Mapping[int, Line], is_ending: bool) -> tuple[int, ...] | None:
+        """When all nodes that still speak have told where their ranks stand, or one has and time is up, ask who is to blame. Returns
+        them once it is known; None before."""
         if self._diagnosis is None:
+            silent = {node for node, line in running.items() if now - line.heard > SILENT_S}
             is_due = self._stalled and now - min(self._stalled.values()) >= _AFTER_STALL
-            if self._stalled and (len(self._stalled) >= nodes or is_due):
+            if self._stalled and (set(running) - silent <= set(self._stalled) or is_due):
                 self._stalled = {}
+                for seen in self._paths.conclude(running, silent, now):  # what only the driver sees
+                    self._stage.say(seen["text"])
+                    self._keeping.observation("the driver", Message("observation", seen))
                 self._diagnosis = Diagnosis(self._keeping.folder)
             return None
         if not self._diagnosis.is_done:

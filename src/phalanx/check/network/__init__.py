@@ -72,7 +72,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     found += judge_routes(table)
     columns = judge_columns(table)
     found += columns
-    closed = frozenset(label for reading in columns for label in reading.accused)
+    closed = {label for reading in columns for label in reading.accused}
     ranges = [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
     found += ranges
     partly = {node.number for node in seen.nodes for reading in ranges if node.label in reading.accused}
@@ -82,7 +82,8 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
     accused = frozenset(label for reading in found for label in reading.accused)
     found += judge_store(seen, table, concerned, accused)
     found += judge_tasks(seen, table)
-    found += judge_sizes(seen, concerned)
+    closed |= {label for reading in found for label in reading.accused}
+    found += judge_sizes(seen, concerned, frozenset(node.number for node in seen.nodes if node.label in closed))
     found += judge_speed(seen, concerned)
     found += judge_idle(seen, concerned)
     return found

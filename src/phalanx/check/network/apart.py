@@ -72,6 +72,9 @@ def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[Rea
     for node in survey.nodes:
         for address in node.addresses:
             owners.setdefault(address, []).append(node.number)
+    for node in survey.nodes:  # frames of two hosts with one hardware address go now to the one, now to the other
+        facts = witnesses[node.label].interfaces.get(node.interface, {}) if node.label in witnesses else {}
+        owners.setdefault(str(facts.get("mac") or node.label), []).append(node.number)
     twice = {number for numbers in owners.values() if len(numbers) > 1 for number in numbers}
     labels = {node.label.replace(" ", "_"): node for node in survey.nodes}
     for pair, one in survey.mesh().items():
@@ -93,6 +96,8 @@ def judge_port_ranges(survey: Survey, table: Table) -> list[Reading]:
     found = []
     by_target: dict[int, list[Called]] = {}
     for one in survey.of("spread"):
+        if (one.source, one.target) in table.by_luck:
+            continue
         by_target.setdefault(one.target, []).append(one)
     for number, spread in sorted(by_target.items()):
         if all(one.answered for one in spread):

@@ -28,6 +28,9 @@ class Table:
     calls: Mapping[Pair, Called]
     left: dict[Pair, Called] = field(default_factory=dict)  # failed and not yet explained
     lost: dict[Pair, Called] = field(default_factory=dict)  # what the first sends does not arrive at the second
+    by_luck: set[Pair] = field(
+        default_factory=set
+    )  # some calls pass and some do not: one that failed tells nothing of its port
 
     @property
     def numbers(self) -> list[int]:
@@ -197,7 +200,8 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     others = sorted(pair[0] for pair in pairs)
     label = table.labels[number]
     outcome = usual_outcome(calls)
-    open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered})
+    shut_ports = {one.port for one in _other_ports(table.survey, number) if one.outcome == "silent"}
+    open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered} - shut_ports)
     to_it = [one for one in calls if one.target == number]  # of the others only the answers were lost
     shut = [*(to_it or calls), *(one for one in _other_ports(table.survey, number) if not one.answered)]
     said = icmp_words(shut)
@@ -265,6 +269,13 @@ def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     calls = [table.lost[pair] for pair in pairs]
     others = sorted(pair[1] for pair in pairs)
     label = table.labels[number]
+    node = table.survey.nodes[number]
+    own = [one for one in calls if one.source == number and one.outcome == "no-neighbour"]
+    taken = str((own[0].route or {}).get("interface") or "") if own else ""
+    if taken and taken != node.interface:
+        text = f"check: {label} sends to {table.name(others)} on {taken}, where nobody answers, while its address {node.address} is on {node.interface}"
+        values = {"wrong": taken, "interface": node.interface, "subnet": node.subnet, "address": node.address}
+        return Reading(text, (label,), table.label(*others), values)
     how = done_to(usual_outcome(calls))
     text = f"check: what goes out of {label} is {how}: it called {places(calls)}"
     text += f", which {table.name(others)} call from each other" if len(others) > 1 else ""

@@ -36,21 +36,32 @@ def judge_flows(survey: Survey, table: Table) -> list[Reading]:
         tally.made += one.outcome in ("ok", "silent")
         tally.lost += one.outcome == "silent"
         tally.late += one.answered and one.seconds > _LATE_S
-    for pair, call in table.calls.items():
-        if pair in tallies and call.outcome == "silent":
-            tallies[pair].lost += 1
-            tallies[pair].made += 1
+    for call in (one for kind in ("mesh", "given", "spread") for one in survey.of(kind)):
+        seen = tallies.get((call.source, call.target))
+        if seen is None or not seen.lost:
+            continue
+        if (
+            call.answered and call.attempts > 1
+        ):  # where single calls vanish, one that passed at the second attempt did so by luck
+            seen.made += call.attempts
+            seen.lost += call.attempts - 1
+        elif call.kind == "mesh" and call.outcome == "silent":
+            seen.made += 1
+            seen.lost += 1
     bad = {pair: tally for pair, tally in tallies.items() if 0 < tally.lost < tally.made}
-    lost, late = (sum(getattr(tally, what) for tally in bad.values()) for what in ("lost", "late"))
+    # A target that lets few in keeps some callers out altogether.
+    targets = {pair[1] for pair, tally in bad.items() if 2 * tally.lost > tally.made}
+    bad |= {pair: tally for pair, tally in tallies.items() if pair[1] in targets and tally.lost}
+    made, lost, late = (sum(getattr(tally, what) for tally in bad.values()) for what in ("made", "lost", "late"))
     if lost < _LEAST or 2 * late > lost:
         return []
     accused = common_host(bad, [pair for pair in tallies if pair not in bad])
     hosts = {number for pair in bad for number in pair}
-    made = sum(tally.made for tally in bad.values())
     text = (
         f"check: of {made} connections between {between(table.labels, accused, hosts - set(accused))} {lost} got no answer at all and {made - lost} "
         f"passed, to the same address and port ({places(table.calls[pair] for pair in bad)})"
     )
     table.explain(bad)
+    table.by_luck |= set(bad)
     named = table.label(*(accused or sorted(hosts)))
     return [Reading(text, named, table.label(*sorted(hosts - set(accused))), {"share": f"{lost / made:.0%}"})]

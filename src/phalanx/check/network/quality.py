@@ -37,8 +37,10 @@ class Speed:
     stalled: bool
 
 
-def judge_sizes(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
-    """Small messages pass, large ones do not."""
+def judge_sizes(
+    survey: Survey, skip: frozenset[int] = frozenset(), closed: frozenset[int] = frozenset()
+) -> list[Reading]:
+    """Small messages pass, large ones do not. Where no size passes, what has closed a host to calls explains it."""
     mesh = survey.mesh()
     stuck = [pair for pair, one in mesh.items() if one.answered and one.large != "ok" and _is_stuck(survey, pair)]
     stuck = [pair for pair in stuck if not skip & set(pair)]
@@ -50,6 +52,8 @@ def judge_sizes(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Read
     most = min((max(sizes) for sizes in _passing(survey, stuck)), default=0)
     family = family_of(survey.nodes[stuck[0][1]].address)
     mtu = most + _HEADERS[family] if passing else 0
+    if not passing and any(closed & set(pair) for pair in stuck):
+        return []
     nodes = [survey.nodes[number] for pair in stuck for number in pair]
     said = max(node.mtu for node in nodes)
     interface = nodes[0].interface

@@ -45,6 +45,8 @@ def judge_store(
         pair = table.calls.get((source, home.number))
         if source == home.number or not mine or any(one.answered for one in mine) or pair is None or not pair.answered:
             continue
+        if (source, home.number) in table.by_luck:
+            continue
         if mine[0].outcome not in _SHUT or not _listens(survey, home.number, mine[0].ip):
             continue
         if has_arrived(survey, mine[0], home.number):

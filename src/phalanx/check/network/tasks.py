@@ -34,6 +34,8 @@ def judge_tasks(survey: Survey, table: Table) -> list[Reading]:
         pair = table.calls.get((one.source, one.target))
         if one.answered or pair is None or not pair.answered or one.outcome not in _SHUT:
             continue
+        if (one.source, one.target) in table.by_luck:
+            continue
         if survey.open_port(one.target, family_of(one.ip), one.port) is not None:
             shut.setdefault((one.target, one.port), []).append(one)
     found = []

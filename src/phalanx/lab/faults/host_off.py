@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="broken-path", symptom="perf.hang", hosts=("h1",), found_by="run")
+EXPECTED = Expected(cause="host-lost", symptom="perf.hang", hosts=("h1",), found_by="run")
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

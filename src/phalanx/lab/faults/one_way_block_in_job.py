@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="broken-path", symptom="perf.hang", hosts=("h0", "h1"), found_by="run")
+EXPECTED = Expected(cause="network-path-broken", symptom="perf.hang", hosts=("h0", "h1"), found_by="run")
 
 
 def apply(bed: Bed, source: str = "h1", target: str = "h0") -> None:

@@ -168,7 +168,8 @@ def _network_observation(view: NetworkView) -> list[Observation]:
     told = view.describe()
     if not told:
         return []
-    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32]})]
+    ends = sorted({one.peer[0] for one in view.broken})
+    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32], "ends": ends})]
 
 
 def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:

@@ -1,0 +1,79 @@
+"""Between nodes: which host is off or cut off, by who says nothing any more and where data is not acknowledged.
+
+A node's agent sees the connections of its own ranks only, and of their far ends the address. The driver sees all nodes: where the broken paths
+meet, and whose agent, which speaks every second, has fallen silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from phalanx.remote.lines import Line
+
+SILENT_S = 5.0  # an agent speaks every second
+_KIND = "network"
+
+
+class Paths:
+    """What is known of one attempt."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, set[str]] = {}  # by node, the addresses from which its ranks get no answer
+        self._broken: set[frozenset[int]] = set()  # pairs of nodes
+
+    def told(self, line: Line, addresses: Iterable[Any]) -> None:
+        """A node's ranks get no answer from these addresses."""
+        if line.node is not None:
+            self._ends.setdefault(line.node, set()).update(map(str, addresses))
+
+    def conclude(self, by_node: Mapping[int, Line], silent: Collection[int], now: float) -> list[dict[str, Any]]:
+        """What follows for hosts, as observations: who is lost, or, where nobody stands out, which path is."""
+        owners = {line.address: node for node, line in by_node.items()}
+        ends = [(node, owners.get(address)) for node, found in self._ends.items() for address in found]
+        self._broken = {
+            frozenset((node, other)) for node, other in ends if other is not None and other != node and node in by_node
+        }
+        lost = _lost_by_silence(by_node, silent) or self._lost_by_paths(by_node)
+        if lost:
+            return [self._of_host(node, by_node, silent, now) for node in lost]
+        found = []
+        for pair in sorted(tuple(sorted(pair)) for pair in self._broken):
+            one, other = (_named(by_node[node]) for node in pair)
+            text = f"the path between {one} and {other} is broken: what is sent between them is not acknowledged"
+            found.append(_observation(text, [rank for node in pair for rank in by_node[node].ranks]))
+        return found
+
+    def _of_host(self, node: int, by_node: Mapping[int, Line], silent: Collection[int], now: float) -> dict[str, Any]:
+        line = by_node[node]
+        others = sorted(by_node[other].host for pair in self._broken if node in pair for other in pair - {node})
+        facts = []
+        if node in silent:
+            facts.append(f"its agent, which speaks every second, has said nothing for {now - line.heard:.0f} s")
+        elif silent:
+            facts.append(f"the agents of all others have fallen silent, as seen from {line.host}")
+        if others:
+            facts.append(f"data between it and {', '.join(others)} is not acknowledged")
+        return _observation(f"the host {_named(line)} is off or cut off: {' and '.join(facts)}", list(line.ranks))
+
+    def _lost_by_paths(self, by_node: Mapping[int, Line]) -> list[int]:
+        """The node at which all of several broken paths end."""
+        if len(self._broken) < 2:
+            return []
+        return sorted(frozenset.intersection(*self._broken) & set(by_node))
+
+
+def _lost_by_silence(by_node: Mapping[int, Line], silent: Collection[int]) -> list[int]:
+    """Whoever is silent; but if one alone still speaks among three or more, it is this one that is cut off, with the driver beside it."""
+    speaking = [node for node in by_node if node not in silent]
+    if len(by_node) > 2 and len(speaking) == 1:
+        return speaking
+    return sorted(silent) if speaking else []
+
+
+def _named(line: Line) -> str:
+    return f"{line.host} (rank{'s' if len(line.ranks) > 1 else ''} {', '.join(map(str, line.ranks))})"
+
+
+def _observation(text: str, ranks: list[int]) -> dict[str, Any]:
+    return {"what": _KIND, "ranks": ranks, "text": text, "facts": {}}
