@@ -47,7 +47,9 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or _in_another_call(history) or _gone(printers, history) or elsewhere
         return odd or _under_a_condition(history)
-    if not printers or _is_partly_unknown(claim, history) or _is_one_pasted(claim, history):
+    if not printers or _is_partly_unknown(claim, history):
+        return frozenset()
+    if history.is_only_report and not everyone - printers <= _spoke_otherwise(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
@@ -61,12 +63,6 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
         return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
-
-
-def _is_one_pasted(claim: Claim, history: History) -> bool:
-    """A person pasted the words of one rank into a report; what the others said is not known."""
-    files = [history.file_of(proof.event) for proof in claim.roots]
-    return len(history.world.seen) < 2 and all(file is not None and file.is_report for file in files)
 
 
 def _is_partly_unknown(claim: Claim, history: History) -> bool:
@@ -94,7 +90,7 @@ def _gone(printers: frozenset[int], history: History) -> frozenset[int]:
     everyone = history.world.all_ranks
     died = {event.rank for event in history.own_deaths if event.data["code"] not in (0, 1) and event.rank is not None}
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
-    absent = everyone - history.world.seen
+    absent = everyone - history.world.seen if not history.is_only_report else frozenset()
     for suspects in (died, left, absent):
         found = frozenset(suspects) - printers
         if found and _is_minority(found, everyone):
@@ -186,7 +182,13 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     if behind and _is_minority(behind, everyone):
         return behind
     silent = everyone - waiting
-    if waiting and silent and _is_minority(silent, everyone) and len(waiting) >= len(silent):
+    if (
+        not history.is_only_report
+        and waiting
+        and silent
+        and _is_minority(silent, everyone)
+        and len(waiting) >= len(silent)
+    ):
         return frozenset(silent)
     return _behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
 

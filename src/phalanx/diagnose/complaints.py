@@ -101,7 +101,6 @@ class Complaints:
 
     def __init__(self, history: History) -> None:
         self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
-        self.is_only_report = bool(self.all) and all(file.is_report for file in history.seen.files)
         self._framework = history.world.framework
 
     def points(self, symptom: str, *, with_alike: bool) -> float:

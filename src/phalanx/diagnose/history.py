@@ -67,6 +67,11 @@ class History:
         return any(file.signs[SUPERVISED] for file in self.seen.files)
 
     @cached_property
+    def is_only_report(self) -> bool:
+        """Nothing but people's reports was given. They paste what they hold to matter: what is not there says nothing."""
+        return bool(self.seen.files) and all(file.is_report for file in self.seen.files)
+
+    @cached_property
     def was_only_interrupted(self) -> bool:
         """A person or a time limit ended a job that was watched, in which nobody had died and nothing stood still."""
         stands = any(event.kind is EventKind.STALL and not self.went_on_after(event) for event in self.seen.events)

@@ -54,12 +54,11 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
 
 def _complaints(history: History) -> Complaints | None:
     """What people say, where nothing but their reports was given."""
-    if not any(file.prose for file in history.seen.files):
+    if not history.is_only_report:
         return None
     from phalanx.diagnose.complaints import Complaints  # its many expressions take longer than most logs
 
-    complaints = Complaints(history)
-    return complaints if complaints.is_only_report else None
+    return Complaints(history)
 
 
 def _stage(claim: Claim, history: History) -> Stage | None:

@@ -35,7 +35,7 @@ class _Form:
     is_weak: bool = False  # too general to be believed on a single line
 
 
-_TIME = r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+_TIME = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
 _FORMS = (
     _Form("torch", re.compile(r"\[rank(?P<rank>\d+)\]:?\s?", re.I)),
     _Form("mpi", re.compile(r"\[(?:[^\]\s]*?[@,])?(?P<rank>\d+)\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),

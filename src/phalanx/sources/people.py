@@ -33,7 +33,7 @@ _FENCES = ("```", "~~~")
 _MACHINE = re.compile(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
 _MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = re.compile(
-    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
