@@ -16,6 +16,7 @@ from .conftest import SOURCE, On
 pytestmark = [pytest.mark.job, pytest.mark.timeout(600)]
 
 
+@phalanx.function(workers=2)
 def sum_with_tensorflow() -> tuple[list[float], int]:
     import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -28,6 +29,7 @@ def sum_with_tensorflow() -> tuple[list[float], int]:
     return reduce().numpy().tolist(), strategy.num_replicas_in_sync  # type: ignore[attr-defined]
 
 
+@phalanx.function(workers=4)
 def sum_with_horovod() -> tuple[float, int, int, int]:
     import horovod.torch as hvd  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import torch
@@ -41,6 +43,7 @@ def sum_with_horovod() -> tuple[float, int, int, int]:
     return place
 
 
+@phalanx.function(workers=2)
 def train_with_keras() -> tuple[float, int]:
     """A step of training under TensorFlow's strategy; the weights of all workers are the same after it."""
     import keras  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -72,27 +75,25 @@ ENGINES = ("slurm", "mpi", "ray")
 
 def test_tensorflow_on_two_nodes() -> None:
     python = python_with("tensorflow", "tensorflow-cpu")
-    train = phalanx.function(workers=2, python=python)(sum_with_tensorflow)
-    assert train.on("local", nodes=2, python=python)() == [([2.0, 2.0], 2)] * 2
+    assert sum_with_tensorflow.on("local", nodes=2, python=python)() == [([2.0, 2.0], 2)] * 2
 
 
 def test_horovod_on_two_nodes() -> None:
     python = python_with("horovod", "horovod")
-    assert phalanx.function(workers=4)(sum_with_horovod).on("local", nodes=2, python=python)() == HOROVOD_PLACES
+    assert sum_with_horovod.on("local", nodes=2, python=python)() == HOROVOD_PLACES
 
 
 @pytest.mark.parametrize("engine", ENGINES, indirect=True)
 def test_keras_on_every_engine(on: On) -> None:
     python = python_with("keras", "keras tensorflow-cpu")
-    train = phalanx.function(workers=2, python=python, agent_python=sys.executable)(train_with_keras)
+    train = train_with_keras.options(python=python, agent_python=sys.executable)
     assert on(train)() == [(1.5, 2)] * 2  # 0.25 of 2 and of 4
 
 
 @pytest.mark.parametrize("engine", ENGINES, indirect=True)
 def test_horovod_on_every_engine(on: On) -> None:
     python = python_with("horovod", "horovod")
-    train = phalanx.function(workers=4, python=python, agent_python=sys.executable)(sum_with_horovod)
-    assert on(train)() == HOROVOD_PLACES
+    assert on(sum_with_horovod.options(python=python, agent_python=sys.executable))() == HOROVOD_PLACES
 
 
 def test_a_parameter_server_on_another_node_ends_when_the_chief_is_done(tmp_path: Path) -> None:

@@ -81,6 +81,16 @@ def test_dry_run_says_what_would_happen_and_does_nothing(project: Path) -> None:
     assert not (project / "phalanx-runs").exists()
 
 
+def test_the_plan_says_who_has_which_task_and_whose_interpreter_is_used(project: Path) -> None:
+    (project / "train.py").write_text(SCRIPT)
+    asked = ("--roles", "chief=1,worker=2,ps=1", "--python", "/opt/tf/python", "--on", "ssh://a,b", "--dry-run")
+    done = _phalanx(project, *asked, "train.py")
+    assert "b: ranks 2 to 3 (worker 1, ps 0)" in done.stdout, done.stderr
+    assert "exec /opt/tf/python -m phalanx.remote.agent" in done.stdout
+    done = _phalanx(project, *asked, "--with", "agent_python=/opt/phalanx/python", "train.py")
+    assert "exec /opt/phalanx/python -m phalanx.remote.agent" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -90,6 +100,7 @@ def test_dry_run_says_what_would_happen_and_does_nothing(project: Path) -> None:
         (("--on", "local", "--with", "nodes"), "--with nodes: give NAME=VALUE"),
         (("--on", "ssh://-oProxyCommand=evil,b"), "no name of a host"),
         (("--with", "nodes=2"), "say which by --on"),
+        (("--record", "--framework", "torch", "--on", "ssh://a,b"), "a recording is made without --on only"),
     ],
 )
 def test_mistakes_are_told_before_anything_starts(project: Path, arguments: tuple[str, ...], words: str) -> None:

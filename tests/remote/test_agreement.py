@@ -23,7 +23,7 @@ def test_packages_are_named_with_both_versions() -> None:
 
 
 def test_needed_packages_are_those_that_the_code_names() -> None:
-    found = needed_packages("none", {"psutil", "json", "phalanx.model", "no_such_module"})
+    found = needed_packages("none", {"psutil", "json", "phalanx.model", "cloudpickle.cloudpickle", "no_such_module"})
     assert set(found) == {"psutil"}
     assert versions_of(found) == found
     assert versions_of(["no-such-distribution"]) == {"no-such-distribution": None}

@@ -16,6 +16,8 @@ from phalanx.run.output import Output
 class Paper:
     """Stands where the screen is and keeps what it is shown."""
 
+    shows = True
+
     def __init__(self) -> None:
         self.lines: list[tuple[str, bytes, bool]] = []
 

@@ -77,7 +77,7 @@ class Call(Generic[R]):
         try:
             job = job_of(function, settings)
             self.bundle = make_folder(None, name).absolute()
-            self._driver = Driver(job, self.bundle, Viewer(Cell(quiet=not shows), job.workers))
+            self._driver = Driver(job, self.bundle, Viewer(Cell(quiet=not shows), job.workers, shows))
             self._driver.plan()  # what the engine cannot do is told now, and not when the job leaves a queue
             self._driver.job = _packed(job, function, settings, arguments, named, self._driver.keeping.job)
         except (PlanError, BackendError, PackingError, PicklingError, OSError) as error:

@@ -21,6 +21,8 @@ _DISTRIBUTIONS = {
     "jax": ("jax", "jaxlib"),
 }
 
+_LENT = {"phalanx", "cloudpickle"}  # to the ranks, by their agent, where their interpreter has them not
+
 
 def interpreter() -> dict[str, str]:
     """What code is compiled for, and who we are."""
@@ -79,7 +81,7 @@ def needed_packages(framework: str, modules: Iterable[str]) -> dict[str, str]:
     """The installed distributions that a job needs and their versions here: its framework's, and those of modules that
     its code names."""
     names = list(_DISTRIBUTIONS.get(framework, ()))
-    tops = {module.partition(".")[0] for module in modules} - set(sys.stdlib_module_names) - {"phalanx", "__main__"}
+    tops = {module.partition(".")[0] for module in modules} - set(sys.stdlib_module_names) - _LENT - {"__main__"}
     if tops:
         from importlib.metadata import packages_distributions
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from phalanx.backends.backend import Plan, Reach
+from phalanx.frameworks.launching import seats_of
 from phalanx.remote.job import Job
 
 
@@ -13,11 +14,13 @@ def describe_plan(job: Job, plan: Plan) -> str:
     lines = [
         f"{job.name}: {job.workers} worker{'s' if job.workers > 1 else ''} of {job.framework} on {job.backend.NAME}"
     ]
-    first = 0
+    first, seats = 0, seats_of(job.workers, job.roles)
     for node, count in enumerate(plan.layout):
         name = plan.nodes[node] if node < len(plan.nodes) else f"node {node}"
         last = first + count - 1
-        lines.append(f"  {name}: rank{f's {first} to {last}' if count > 1 else f' {first}'}")
+        tasks = ", ".join(f"{seat.role} {seat.index}" for seat in seats[first : last + 1]) if job.roles else ""
+        ranks = f"rank{f's {first} to {last}' if count > 1 else f' {first}'}"
+        lines.append(f"  {name}: {ranks}" + (f" ({tasks})" if tasks else ""))
         first += count
     listens = {
         Reach.STREAMS: "the agents talk to the driver over the engine's own streams; no port is opened",

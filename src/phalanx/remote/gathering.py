@@ -228,7 +228,8 @@ class Gathering:
 
     def dismiss(self) -> None:
         """Part from the agents, and leave nothing of them behind. What the engine has said is kept as evidence."""
-        if self.started is None:
+        if self.started is None:  # the engine took nothing
+            self.lines.close()
             return
         started, self.started = self.started, None
         for line in self.by_node.values():

@@ -6,11 +6,14 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 
 _PREFIX = "phalanx-agent-"
+_YOUNG = 60.0  # seconds; its agent may be about to lock it
 
 
 class Scratch:
@@ -37,7 +40,9 @@ class Scratch:
         """Folders whose agents were killed: nobody holds their lock."""
         for old in self._where.glob(f"{_PREFIX}{os.getuid()}-*"):
             with contextlib.suppress(OSError):
-                if old.is_symlink() or old.stat().st_uid != os.getuid():
+                state = old.lstat()
+                is_ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
+                if not is_ours or time.time() - state.st_mtime < _YOUNG:
                     continue
                 held = os.open(old / ".lock", os.O_RDWR | os.O_CLOEXEC)
                 try:

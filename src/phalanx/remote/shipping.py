@@ -98,6 +98,8 @@ class ShippingWriter(BundleWriter):
 class NoScreen(Screen):
     """An agent shows nothing: the driver does, from what it is sent."""
 
+    shows = False
+
     def __init__(self) -> None:
         super().__init__(only_errors=True)
         self.has_status = False

@@ -29,10 +29,11 @@ class Stage(Protocol):
 
 
 class Viewer:
-    """Called by the threads of all nodes; shows from the driver's alone."""
+    """Called by the threads of all nodes; shows from the driver's alone. Where nobody looks, lines are not folded."""
 
-    def __init__(self, stage: Stage, size: int) -> None:
+    def __init__(self, stage: Stage, size: int, shows: bool = True) -> None:
         self.stage = stage
+        self._shows = shows
         self._lock = threading.Lock()
         self.begin(size)
 
@@ -45,6 +46,8 @@ class Viewer:
 
     def hear(self, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of output."""
+        if not self._shows:
+            return
         now = time.monotonic()
         mark = b"[rank%d]: " % rank
         with self._lock:

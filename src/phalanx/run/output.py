@@ -31,6 +31,8 @@ class Listener(Protocol):
 class Shows(Protocol):
     """Where folded lines are shown."""
 
+    shows: bool  # where it does not, lines are not folded for it
+
     def show(self, lines: list[Said], is_alone: bool) -> None:
         """Lines of ranks, in order."""
 
@@ -150,6 +152,7 @@ class Output:
     def _pass_on(self, stream: _Stream, lines: bytes, now: float) -> None:
         """Every line to the watch and the screen; of states of a progress bar only one now and then to the screen."""
         rank, is_error, heard, add = stream.rank, stream.is_error, self._listener.heard, self._fold.add
+        shows = self._screen.shows
         own_mark = b"[rank%d]: " % rank
         parts = lines.split(b"\n")
         last = parts.pop()
@@ -157,8 +160,8 @@ class Output:
             if b"\r" in line:
                 line = self._last_state(stream, line.removesuffix(b"\r"))
             heard(rank, line)
-            # PyTorch marks its exceptions by rank too; without its mark, ranks that fail alike are folded.
-            add(rank, line.removeprefix(own_mark), is_error, now)
+            if shows:  # PyTorch marks its exceptions by rank too; without its mark, ranks that fail alike are folded.
+                add(rank, line.removeprefix(own_mark), is_error, now)
         for state in last.split(b"\r"):
             if state.strip():
                 heard(rank, state)
@@ -174,7 +177,7 @@ class Output:
 
     def _repaint(self, stream: _Stream, state: bytes, now: float) -> None:
         self.last_repaint = state
-        if now - stream.repainted >= _REPAINTED:
+        if self._screen.shows and now - stream.repainted >= _REPAINTED:
             stream.repainted = now
             self._fold.add(stream.rank, state, stream.is_error, now)
 

@@ -30,6 +30,8 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str] = os.environ) ->
 class Screen:
     """The two streams of the command. With `only_errors` all goes to standard error: the other is kept for a report."""
 
+    shows = True  # whether lines of ranks are shown at all
+
     def __init__(self, only_errors: bool = False) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
