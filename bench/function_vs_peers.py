@@ -1,6 +1,6 @@
 """What a function call on several workers costs, beside its peers: time to the first all-reduce, log lines, a large result.
 
-    python bench/function_vs_peers.py start [--rounds 3] [--workers 4]     against torchrun, torchrunx and Ray Train, in turns
+    python bench/function_vs_peers.py start [--rounds 4] [--workers 4]     against torchrun, torchrunx and Ray Train, in turns
     python bench/function_vs_peers.py lines [--ranks 16] [--lines 20000]   output through the driver, counted at the end
     python bench/function_vs_peers.py result [--megabytes 1000]            a large result, and the memory that it takes
 
@@ -206,7 +206,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("start", "lines", "result"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=16)
     parser.add_argument("--lines", type=int, default=20_000)

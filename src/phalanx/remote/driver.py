@@ -106,15 +106,14 @@ class Driver:
 
     def _describe(self) -> None:
         job = self.job
+        roles = [f"{seat.role}:{seat.index}" for seat in seats_of(job.workers, job.roles)]
         self.keeping.writer.begin(
             {
                 "command": redact_command(job.command) if not job.is_call else [job.name],
                 "name": job.name,
                 "size": job.workers,
                 "framework": job.framework,
-                "roles": [f"{seat.role}:{seat.index}" for seat in seats_of(job.workers, job.roles)]
-                if job.roles
-                else [],
+                "roles": roles if job.roles else [],
                 "backend": job.backend.NAME,
             }
         )
@@ -130,6 +129,7 @@ class Driver:
                 if reason is None or self._cancelled.is_set():
                     raise
                 self._viewer.stage.say(f"cannot start again: {error}")
+                self.keeping.writer.amend({"size": len(self._hosts)})  # the evidence is of those that ran
                 return reason  # why it failed is worth more than why it could not be tried again
             self.attempt = number
             reason = self._run_attempt(number, *ports)
