@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.check import unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
+from tests.check import unseen_more, unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
 from tests.check.unseen import BEDS, Unseen
 from tests.lab.beds import check_bed
 
