@@ -55,7 +55,7 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     yield Reading(
         f"check: {_NAME} is not set on {name_all(labels)}, though WORLD_SIZE says that there are several ranks",
         accused=labels,
-        values={"value": value or "the address of rank 0's host", "there": name_all(labels)},
+        values={"value": value or "", "there": name_all(labels)},
     )
 
 
@@ -92,7 +92,8 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
 
 
 def _to_write(place: Place, address: str) -> str:
-    return place.written(address) if address else "the address of rank 0's host"
+    """What to give the variable; nothing where it is not known, and the rule's own words stand."""
+    return place.written(address) if address else ""
 
 
 def _why(value: str) -> str:
