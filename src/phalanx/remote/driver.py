@@ -284,8 +284,10 @@ class Driver:
         for node in list(busy):
             line = gathering.by_node[node]
             if now - line.heard > patience and line.is_open:
-                line.why = f"no word for {patience:g} s"
+                line.why, line.is_open = f"no word for {patience:g} s", False
                 line.link.close()
+                self._lost(line)  # at once: closing a pipe does not wake its reader
+                busy.discard(node)
         if self._cancelled.is_set() and (self._reason is None or self._reason.kind != "cancelled"):
             self._reason, self._ends_at = Reason("cancelled", "cancelled", 130), now
             self._has_ended_all = False
