@@ -8,58 +8,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.check import unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
-from tests.check.unseen import BEDS, Unseen
-from tests.lab.beds import check_bed
+from tests.check import unseen_more, unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
+from tests.check.unseen import BEDS, look_at, verdict_on
 
-from phalanx.check.launch_line import read_launch_line
-from phalanx.lab import Bed, LabError
-from phalanx.model import Report
+from phalanx.lab import LabError
 
 BUSY = ("busy-with-many-connections",)  # healthy beds that are also tried on a loaded machine
-
-
-def look_at(unseen: Unseen, busy: int = 0) -> tuple[Report, float]:
-    """Make the bed, break it, check it."""
-    line = read_launch_line(shlex.split(unseen.line))
-    options = replace(
-        unseen.options,
-        environment={**line.variables, **unseen.options.environment},
-        libraries=unseen.options.libraries or line.libraries,
-        launch=line,
-    )
-    with Bed(unseen.count) as bed:
-        unseen.apply(bed)
-        loops = unseen_networks.loops(busy)
-        try:
-            return check_bed(bed, options=options)
-        finally:
-            for loop in loops:
-                loop.kill()
-                loop.wait(10)
-
-
-def verdict_on(unseen: Unseen, report: Report) -> str:
-    """`found`, or what is wrong with the answer."""
-    said = [finding.cause for finding in report.findings]
-    if not unseen.causes:
-        return "quiet" if not said else "FALSE ALARM"
-    if not all(names & set(said) for names in unseen.causes):
-        return "MISSED" if not said else "OTHER CAUSE"
-    accused = {host for finding in report.findings for host in finding.culprit_hosts}
-    if unseen.hosts and accused - set(unseen.hosts):
-        return "WRONG HOST"
-    if unseen.hosts and not accused:
-        return "NOBODY NAMED"
-    first = said[0]
-    return "found" if any(first in names for names in unseen.causes) else "NOT FIRST"
 
 
 def main() -> None:

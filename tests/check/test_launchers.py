@@ -71,8 +71,8 @@ def mpirun(*command: str) -> list[str]:
 
 
 MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_prte_if_include": "lo",
-    "PMIX_MCA_ptl_tcp_if_include": "lo", "OMPI_MCA_btl": "self,sm",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_btl": "self,sm",
 }  # fmt: skip
 
 

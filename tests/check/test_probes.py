@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from phalanx.check.launch_line import read_launch_line
+from phalanx.check.agreement import address_for_others
 from phalanx.check.options import CheckOptions
 from phalanx.check.probes import (
     advertised,
@@ -16,10 +17,12 @@ from phalanx.check.probes import (
     launch,
     limits,
     named_interfaces,
+    port_supply,
     proxies,
     versions,
 )
 from phalanx.check.reading import Reading
+from phalanx.check.tf_cluster import Cluster, read_cluster
 from phalanx.check.witness import Witness
 from tests.check.made import interface, witness
 
@@ -158,49 +161,6 @@ def test_proxies(host: str, exceptions: str, excepted: bool) -> None:
     assert proxies.is_excepted(host, exceptions) is excepted
 
 
-def test_what_a_launch_line_tells() -> None:
-    line = read_launch_line(
-        [
-            "torchrun",
-            "--nnodes=2",
-            "--nproc_per_node",
-            "8",
-            "--node-rank",
-            "1",
-            "--master_addr",
-            "n0",
-            "--master-port",
-            "1234",
-            "train.py",
-            "--lr",
-            "1",
-        ]
-    )
-    assert line.variables["PET_NNODES"] == "2"
-    assert "PET_NODE_RANK" not in line.variables  # it is this node's alone
-    assert (line.variables["PET_MASTER_ADDR"], line.variables["PET_MASTER_PORT"]) == ("n0", "1234")
-    assert line.scripts == ("train.py",)
-    line = read_launch_line(
-        [
-            "python",
-            "-m",
-            "torch.distributed.run",
-            "--rdzv-id",
-            "7",
-            "--rdzv-backend",
-            "c10d",
-            "--rdzv-endpoint",
-            "n0",
-            "-m",
-            "pkg.train",
-        ]
-    )
-    assert (line.variables["PET_RDZV_ENDPOINT"], line.variables["PET_RDZV_ID"]) == ("n0", "7")
-    assert line.scripts == ()
-    assert read_launch_line(["mpirun", "-n", "4", "python", "a.py"]).libraries == {"mpi"}
-    assert read_launch_line([]).variables == {}
-
-
 def test_an_own_name_that_nobody_asks_for_may_be_missing() -> None:
     lost = {"own": "h2", "asked": {"h2": {"addresses": [], "bindable": [], "error": "unknown"}}}
     for variables in ({"GLOO_SOCKET_IFNAME": "eth0"}, {"TF_CONFIG": "{}"}):
@@ -216,3 +176,57 @@ def test_versions_seen_by_another_interpreter_than_the_jobs_are_only_possible() 
     found = list(versions.examine([witness("h1"), witness("h2"), witness("h3", versions=old)], options))
     assert isinstance(found[0], Reading)
     assert found[0].values["confidence"] == "possible"
+
+
+def test_ports_and_places_that_the_kernel_has_left() -> None:
+    enough = {"range": [32768, 60999], "taken": 300, "queue": 4096}
+    assert said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough)) == []
+    (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough | {"taken": 28200}))
+    assert reading.accused == ("h2",)
+    assert "only 32 of 28232 ports" in reading.text
+    short = enough | {"queue": 8}
+    (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=short))
+    assert reading.accused == ("h2",)
+    assert said(port_supply, witness("h2", ports=short)) == []  # on one machine they come one after the other
+
+
+def test_the_address_to_advise_is_in_a_network_that_others_have() -> None:
+    inner, outer = interface("172.17.0.1/16"), interface("10.5.0.1/24")
+    one = witness("h1", interfaces={"docker0": inner, "vpn0": outer, "eth0": interface("10.0.0.1/24")})
+    assert one.addresses()[-1] == "172.17.0.1"
+    assert address_for_others(one, [one, witness("h2"), witness("h3")]) == "10.0.0.1"
+    assert address_for_others(witness("h9", interfaces={}), [one]) == "h9"
+
+
+@pytest.mark.parametrize(
+    ("value", "accused"),
+    [("^docker0", True), ("^docker0,lo", False), ("^eth0,lo", False), ("=eth0", False), ("^=eth0", True)],
+)
+def test_exclusions_that_leave_loopback(value: str, accused: bool) -> None:
+    told = [witness(name, {"NCCL_SOCKET_IFNAME": value}) for name in ("h1", "h2")]
+    loopback = [one for one in said(named_interfaces, *told) if "loopback" in one.text]
+    assert [one.accused for one in loopback] == ([("h1",), ("h2",)] if accused else [])
+
+
+@pytest.mark.parametrize(
+    ("member", "problem"),
+    [
+        ("h1:2222", ""),
+        ("[fd77::a]:2222", ""),
+        ("http://h1:2222", "URL"),
+        ("h1", "host:port"),
+        ("h1:0", "port"),
+        ("h1:70000", "port"),
+    ],
+)
+def test_endpoints_in_tf_config(member: str, problem: str) -> None:
+    read = read_cluster(json.dumps({"cluster": {"worker": [member]}, "task": {"type": "worker", "index": 0}}))
+    assert isinstance(read, str) == bool(problem)
+    assert problem in str(read)
+
+
+def test_a_cluster_with_places_left_out() -> None:
+    read = read_cluster('{"cluster": {"worker": {"1": "h1:1", "3": "h3:1"}}, "task": {"type": "worker", "index": "3"}}')
+    assert isinstance(read, Cluster)
+    assert (read.own.place, read.own.host, read.own.port) == ("worker 3", "h3", 1)
+    assert "JSON" in str(read_cluster("{'cluster': {}}"))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from phalanx.check.launch_line import read_launch_line
 from phalanx.check.options import CheckOptions
 from phalanx.lab import Bed
+from phalanx.model import Report
+from tests.lab.beds import check_bed
 
 Break = Callable[[Bed], None]
 
@@ -45,3 +51,39 @@ def broken(
 def healthy(*, count: int = 3, line: str = "", options: CheckOptions | None = None) -> Callable[[Break], Break]:
     """A bed that is odd, but on which the job runs."""
     return broken(count=count, line=line, options=options)
+
+
+def look_at(unseen: Unseen, busy: int = 0) -> tuple[Report, float]:
+    """Make the bed, break it, check it."""
+    line = read_launch_line(shlex.split(unseen.line))
+    options = replace(
+        unseen.options,
+        environment={**line.variables, **unseen.options.environment},
+        libraries=unseen.options.libraries or line.libraries,
+        launch=line,
+    )
+    with Bed(unseen.count) as bed:
+        unseen.apply(bed)
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+        try:
+            return check_bed(bed, options=options)
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait(10)
+
+
+def verdict_on(unseen: Unseen, report: Report) -> str:
+    """`found`, or what is wrong with the answer."""
+    said = [finding.cause for finding in report.findings]
+    if not unseen.causes:
+        return "quiet" if not said else "FALSE ALARM"
+    if not all(names & set(said) for names in unseen.causes):
+        return "MISSED" if not said else "OTHER CAUSE"
+    accused = {host for finding in report.findings for host in finding.culprit_hosts}
+    if unseen.hosts and accused - set(unseen.hosts):
+        return "WRONG HOST"
+    if unseen.hosts and not accused:
+        return "NOBODY NAMED"
+    first = said[0]
+    return "found" if any(first in names for names in unseen.causes) else "NOT FIRST"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from phalanx.lab import Bed
 from phalanx.lab.host import load
 from phalanx.lab.services import change_name, keep, plain_frames
@@ -275,8 +273,3 @@ def busy_with_many_connections(bed: Bed) -> None:
 @healthy(count=2)
 def store_port_among_the_ephemeral(bed: Bed) -> None:
     bed.set_variables({"MASTER_PORT": "45123"})
-
-
-def loops(count: int) -> list[subprocess.Popen[bytes]]:
-    """Processes that take all the time there is."""
-    return [subprocess.Popen(["python3", "-c", "while True: pass"]) for _ in range(count)]

@@ -92,7 +92,9 @@ def exact_name_of_a_prefix(bed: Bed) -> None:
 @broken("interface-missing", hosts="h1")
 def one_of_a_list_missing(bed: Bed) -> None:
     for name in ("h0", "h2"):
-        bed[name].ip("link add eth1 type bridge", f"addr add 10.88.0.{bed[name].number}/24 dev eth1", "link set eth1 up")
+        bed[name].ip(
+            "link add eth1 type bridge", f"addr add 10.88.0.{bed[name].number}/24 dev eth1", "link set eth1 up"
+        )
     bed.set_variables({"GLOO_SOCKET_IFNAME": "eth0,eth1"})
 
 

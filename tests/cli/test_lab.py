@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -79,3 +80,12 @@ def test_faults_are_listed_and_mistakes_are_said(phalanx) -> None:  # type: igno
     unknown = phalanx("exec", "h0", "--", "true")
     assert unknown.returncode == 2
     assert "Traceback" not in unknown.stderr
+
+
+@needs_beds
+@pytest.mark.skipif(shutil.which("sshd", path="/usr/sbin:/sbin") is None, reason="apt-get install openssh-server")
+def test_hosts_of_a_bed_reach_each_other_over_ssh(phalanx) -> None:  # type: ignore[no-untyped-def]
+    up = phalanx("up", "-n", "2", "--ssh")
+    assert up.returncode == 0, up.stderr
+    on = phalanx("exec", "h0", "--", "ssh", "h1", "hostname; echo $PYTHONPATH")
+    assert on.stdout.split() == ["h1", str(SOURCE)], on.stderr

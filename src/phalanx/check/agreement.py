@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness, name_all, one_per_network
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,17 @@ def split_of_variable(witnesses: Sequence[Witness], name: str, *, unset: bool = 
 def variable(name: str) -> Callable[[Witness], str | None]:
     """The question what a party has for this variable."""
     return lambda witness: witness.variable(name)
+
+
+def address_for_others(one: Witness, witnesses: Sequence[Witness]) -> str:
+    """The address to advise: in a network that most of the others have too; the host's name where it has none."""
+    shared = Counter(
+        network
+        for other in one_per_network(witnesses)
+        if other.network != one.network
+        for network in set(other.networks.values())
+    )
+    return max(one.addresses(), key=lambda address: shared[one.networks[address]], default=one.host)
 
 
 def several_hosts(witnesses: Sequence[Witness]) -> bool:

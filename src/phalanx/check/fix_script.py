@@ -6,6 +6,7 @@ import shlex
 
 from phalanx.model import Finding, Report, Safety
 
+_ALIKE = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "PET_RDZV_ENDPOINT", "PET_MASTER_ADDR", "PET_MASTER_PORT")
 _PLACEHOLDER = ("ADDRESS-OF-RANK-0", "INTERFACE", "VALUE", "NUMBER", "HOSTS")
 
 
@@ -25,7 +26,9 @@ def write_fix_script(report: Report) -> str:
             continue
         lines += ["", _comment(f"{finding.rule}: {finding.summary}"), _comment(f"on {_hosts(finding)}")]
         command = fix.shell
-        if finding.culprit_hosts and len(finding.culprit_hosts) < len(report.world.hosts):
+        # What all ranks must have alike is set everywhere, though one host alone is named.
+        is_one_hosts = finding.culprit_hosts and len(finding.culprit_hosts) < len(report.world.hosts)
+        if is_one_hosts and not fix.shell.startswith(tuple(f"export {name}=" for name in _ALIKE)):
             names = "|".join(map(shlex.quote, finding.culprit_hosts))
             command = f'case "$(hostname)" in {names}) {fix.shell} ;; esac'
         lines.append(command)

@@ -10,6 +10,11 @@ from typing import Any
 
 from phalanx.check.agent.names import host_of
 
+# Interfaces that container engines and hypervisors make for inside of the host: their addresses are the same everywhere and lead nowhere.
+INNER = (
+    "docker", "br-", "virbr", "cni", "podman", "lxc", "lxdbr", "vmnet", "vboxnet", "veth", "cali", "flannel", "kube", "nodelocaldns", "tunl",
+    "tailscale", "dummy",
+)  # fmt: skip
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 
 
@@ -104,14 +109,20 @@ class Witness:
         return self.section("interfaces")
 
     def addresses(self, *, loopback: bool = False) -> list[str]:
-        """Own addresses without their lengths; link-local ones, which only hold on one link, are left out."""
+        """Own addresses without their lengths, those inside of the host last; link-local ones, which only hold on one link, are left out."""
         found = []
-        for facts in self.interfaces.values():
+        for _, facts in sorted(self.interfaces.items(), key=lambda item: item[0].startswith(INNER)):
             for written in facts["addresses"]:
                 address = ipaddress.ip_interface(written).ip
                 if (loopback or not address.is_loopback) and not address.is_link_local and facts["up"]:
                     found.append(str(address))
         return found
+
+    @cached_property
+    def networks(self) -> Mapping[str, str]:
+        """By own address, the network that it is in."""
+        written = [ipaddress.ip_interface(one) for facts in self.interfaces.values() for one in facts["addresses"]]
+        return {str(one.ip): str(one.network) for one in written}
 
     def owns(self, address: str) -> bool:
         """Whether an address is this host's; every host owns all of 127."""

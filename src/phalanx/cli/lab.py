@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable
 from typing import Annotated, TypeVar
@@ -15,6 +17,7 @@ from phalanx.lab import Bed, LabError
 from phalanx.lab.fault import apply_faults, load_faults
 from phalanx.lab.rehearsal import run_everywhere
 from phalanx.lab.shelf import DEFAULT, names, recall, remember, take_down
+from phalanx.lab.ssh import start_ssh
 
 _EXAMPLES = """\
 Examples:
@@ -26,6 +29,10 @@ Examples:
     phalanx lab check                                   # what phalanx check says of it
 
     phalanx lab down
+
+    phalanx lab up -n 3 --ssh                           # then, in the middle of a job: phalanx lab break partition
+
+    phalanx lab exec h0 -- phalanx run -n 3 --on ssh://h0,h1,h2 train.py
 
     phalanx lab run -n 2 --fault mtu-tunnel -- python train.py     # all in one: up, on every host, down
 
@@ -63,6 +70,7 @@ def _attempt(work: Callable[[], _Result]) -> _Result:
 def up(
     hosts: Annotated[int, _COUNT] = 3,
     fault: Annotated[list[str] | None, _FAULT] = None,
+    ssh: Annotated[bool, typer.Option("--ssh", help="With SSH servers, for phalanx run --on ssh://h0,h1.")] = False,
     name: Annotated[str, _NAME] = DEFAULT,
 ) -> None:
     """Make a bed that stays until `phalanx lab down`."""
@@ -80,6 +88,8 @@ def up(
         bed.up()
         try:
             apply_faults(bed, fault or [])
+            if ssh:
+                start_ssh(bed)
             remember(bed, name)
         except BaseException:
             bed.down()
@@ -175,9 +185,6 @@ def check(
     from phalanx.cli.check import check as check_hosts  # the lab itself needs nothing of it
 
     bed = _attempt(lambda: recall(name))
-    import shlex
-    import sys
-
     check_hosts(
         hosts=",".join(host.name for host in bed),
         each=[shlex.join(host.prefix) for host in bed],

@@ -292,7 +292,7 @@ class Driver:
             if now - line.heard > patience:
                 line.is_open, line.why = False, f"no word for {patience:g} s"
                 line.link.hang_up()
-                self._lost(line)
+                self._lost(line)  # at once: closing a pipe does not wake its reader
                 busy.discard(node)
         if self._cancelled.is_set() and (self._reason is None or self._reason.kind != "cancelled"):
             self._reason, self._ends_at = Reason("cancelled", "cancelled", 130), now

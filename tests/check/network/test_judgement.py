@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from phalanx.check.findings import explain
 from phalanx.check.network import judge
+from phalanx.check.network.store import proven_by
 from phalanx.check.network.survey import Survey
-from phalanx.check.reading import Reading
+from phalanx.check.network.talks import Called
+from phalanx.check.reading import STORE_CALLED, STORE_REACHED, Reading
+from phalanx.check.tf_cluster import Task
 from tests.check.network.surveys import from_host, node, survey, to_host
 
 Failing = dict[tuple[int, int], str]
@@ -172,3 +175,62 @@ def test_whatever_fails_is_said_and_only_of_those_concerned(count: int, data: st
             {f"h{n}" for n in range(count)} if "parts" in reading.text else set()
         )
         assert explain(reading) is not None, reading.text
+
+
+def flows(seen: Survey, lost: dict[tuple[int, int], int], late: int = 0, each: int = 8) -> Survey:
+    """Single calls for every pair, of which some got no answer, and some only when asked again."""
+    for (source, target), call in list(seen.mesh().items()):
+        for number in range(each):
+            outcome = "silent" if number < lost.get((source, target), 0) else "ok"
+            seconds = 1.0 if outcome == "ok" and number >= each - late else 0.01
+            seen.calls.append(replace(call, kind="flow", outcome=outcome, seconds=seconds))
+    return seen
+
+
+def test_some_connections_of_a_host_vanish() -> None:
+    found, reading = only(flows(survey(3), {(0, 1): 4, (2, 1): 3, (1, 0): 5, (1, 2): 2}))
+    assert (found, reading.accused) == ("some-connections-vanish", ("h1",))
+
+
+def test_where_some_vanish_a_single_call_that_failed_is_no_firewall() -> None:
+    seen = flows(survey(3, {(0, 1): "silent"}), {(0, 1): 5, (2, 1): 4})
+    assert only(seen)[0] == "some-connections-vanish"
+
+
+def test_connections_that_are_only_late_are_not_said_to_vanish() -> None:
+    assert judge(flows(survey(3), {(0, 1): 3}, late=4), {}) == []
+    assert judge(flows(survey(3), {(0, 1): 2}), {}) == []  # too few to tell
+
+
+def test_where_all_vanish_it_is_a_firewall() -> None:
+    everything = {(0, 1): 8, (2, 1): 8}
+    assert only(flows(survey(3, to_host(3, 1, "silent")), everything))[0] == "firewall-drops"
+
+
+def test_the_port_of_a_task() -> None:
+    seen = survey(3)
+    seen.tasks = {1: [Task("worker", 1, "h1:2222")]}
+    seen.listening[1] = {"ports": [*seen.listening[1]["ports"], {"port": 2222, "family": "ipv4", "given": True}]}
+    seen.calls += [Called(source, 1, "task", "10.0.0.11", 2222, "silent") for source in (0, 2)]
+    found, reading = only(seen)
+    assert (found, reading.accused, reading.harmed) == ("firewall-task-port", ("h1",), ("h0", "h2"))
+
+
+@pytest.mark.parametrize(("peers", "proven"), [(("h0", "h0"), True), (("h0", "h2"), False)])
+def test_a_store_that_is_reached_through_another_address(peers: tuple[str, str], proven: bool) -> None:
+    seen = survey(3)
+    seen.calls += [
+        Called(source, -1, "store", "10.9.9.9", 29500, "ok", peer=peer)
+        for source, peer in zip((1, 2), peers, strict=True)
+    ]
+    assert proven_by(seen) == ({STORE_CALLED, STORE_REACHED} if proven else {STORE_CALLED})
+    assert len(judge(seen, {})) == (0 if proven else 1)  # rank 2 would meet itself
+
+
+def test_horovods_driver_must_be_there_but_need_not_listen_yet() -> None:
+    seen = survey(2)
+    seen.calls += [Called(one, -1, "driver", "10.9.9.9", 41000, "refused") for one in (0, 1)]
+    assert judge(seen, {}) == []
+    seen = survey(2)
+    seen.calls += [Called(one, -1, "driver", "10.9.9.9", 41000, "no-neighbour") for one in (0, 1)]
+    assert only(seen)[0] == "rendezvous-address-nobody"

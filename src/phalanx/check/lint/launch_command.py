@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from phalanx.check.agreement import several_hosts
+from phalanx.check.agreement import address_for_others, several_hosts
 from phalanx.check.launch_line import LaunchLine
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
@@ -47,16 +47,14 @@ def _torchrun(line: LaunchLine, witnesses: Sequence[Witness]) -> Iterable[Readin
         yield _reading(says, harmed, "--rdzv-backend c10d --rdzv-endpoint HOST:29400 in its place")
     elif not any(given.get(name) for name in _PLACES) and not any(one.place for one in witnesses):
         says = "says nowhere where the nodes meet, so that every node waits for the others at 127.0.0.1"
-        yield _reading(says, harmed, f"--rdzv-backend c10d --rdzv-endpoint {_first(witnesses)}:29400")
+        yield _reading(
+            says, harmed, f"--rdzv-backend c10d --rdzv-endpoint {address_for_others(witnesses[0], witnesses)}:29400"
+        )
     elif backend == "static" and not rank and not any(one.variable("PET_NODE_RANK") for one in witnesses):
         says = "has no --node-rank, so that every node is node 0"
         yield _reading(
             says, harmed, "--node-rank 0, 1, … on the nodes, or --rdzv-backend c10d, which numbers them itself"
         )
-
-
-def _first(witnesses: Sequence[Witness]) -> str:
-    return next(iter(witnesses[0].addresses()), witnesses[0].host)
 
 
 def _reading(says: str, harmed: tuple[str, ...], right: str) -> Reading:

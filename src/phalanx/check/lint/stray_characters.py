@@ -35,6 +35,6 @@ def _stray(value: str) -> str:
         return "quotation marks"
     if value != value.strip():
         return "white space at an end"
-    if ", " in value and "IFNAME" not in value and not value.startswith(("{", "[")):
+    if ", " in value and not value.startswith(("{", "[")):
         return "a blank after a comma" if not any(mark in value for mark in "{[(") and len(value) < 120 else ""
     return ""

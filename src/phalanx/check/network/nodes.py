@@ -6,10 +6,8 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from phalanx.check.witness import Witness, one_per_network
+from phalanx.check.witness import INNER, Witness, one_per_network
 
-# Networks inside a host: their addresses are the same everywhere and lead nowhere.
-_INSIDE = ("docker", "br-", "virbr", "cni", "flannel", "cali", "veth", "lxc", "podman", "kube", "tunl")
 _PINNED = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _MOST_ADDRESSES = 4
 
@@ -110,16 +108,17 @@ def _networks(witnesses: Sequence[Witness]) -> dict[str, int]:
 
 
 def _written(witness: Witness) -> list[str]:
-    """Addresses with their lengths that others could call: not loopback, link-local or inside the host."""
-    found = []
+    """Addresses with their lengths that others could call: not loopback, link-local or inside the host. Of lo only if there is no other:
+    hosts that tell their routes themselves have their address there."""
+    found: dict[bool, list[str]] = {True: [], False: []}
     for name, facts in witness.interfaces.items():
-        if name.startswith(_INSIDE) or not facts.get("up") or facts.get("loopback"):
+        if name.startswith(INNER) or not facts.get("up"):
             continue
         for written in facts.get("addresses", ()):
             address = ipaddress.ip_interface(written).ip
             if not address.is_loopback and not address.is_link_local:
-                found.append(written)
-    return found
+                found[bool(facts.get("loopback"))].append(written)
+    return found[False] or found[True]
 
 
 def _ordered_addresses(witness: Witness, shared: Mapping[str, int]) -> tuple[tuple[str, ...], str]:

@@ -174,6 +174,6 @@ def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> lis
 
 def _is_loopback(ip: str) -> bool:
     try:
-        return ipaddress.ip_address(ip).is_loopback
+        return ipaddress.ip_address(ip).is_loopback or ipaddress.ip_address(ip).is_unspecified
     except ValueError:
         return True

@@ -9,7 +9,7 @@ from phalanx.check.advertised import gloo_address, mpi_addresses, nccl_address
 from phalanx.check.agreement import several_hosts, uses
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, name_all, one_per_network
 from phalanx.model import Unchecked
 
 _CHOOSERS = {"Gloo": ("gloo", gloo_address), "NCCL": ("nccl", nccl_address)}
@@ -179,12 +179,6 @@ def _interface(witness: Witness, without: str = "") -> str:
     for name, facts in witness.interfaces.items():
         own = [written.partition("/")[0] for written in facts["addresses"]]
         outward = [a for a in own if not ipaddress.ip_address(a).is_link_local]
-        if (
-            facts["up"]
-            and not facts["loopback"]
-            and outward
-            and without not in own
-            and not name.startswith(("docker", "virbr", "br-"))
-        ):
+        if facts["up"] and not facts["loopback"] and outward and without not in own and not name.startswith(INNER):
             return name
     return "an interface that the hosts share"

@@ -7,28 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, name_all, one_per_network
 from phalanx.model import Unchecked
-
-# Made by container engines and hypervisors for inside of the host.
-INNER = (
-    "docker",
-    "br-",
-    "virbr",
-    "cni",
-    "podman",
-    "lxcbr",
-    "lxdbr",
-    "vmnet",
-    "vboxnet",
-    "veth",
-    "cali",
-    "flannel",
-    "kube-",
-    "nodelocaldns",
-    "tailscale",
-    "dummy",
-)
 
 
 def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:

@@ -9,7 +9,7 @@ from phalanx.check.advertised import nccl_admits, nccl_interfaces
 from phalanx.check.agreement import several_hosts
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, name_all, one_per_network
 from phalanx.model import Unchecked
 
 # Lists of exact names, separated by commas.
@@ -140,8 +140,5 @@ def _outward(witness: Witness) -> list[str]:
     return [
         name
         for name, facts in witness.interfaces.items()
-        if facts["up"]
-        and facts["addresses"]
-        and not facts["loopback"]
-        and not name.startswith(("docker", "br-", "virbr"))
+        if facts["up"] and facts["addresses"] and not facts["loopback"] and not name.startswith(INNER)
     ]

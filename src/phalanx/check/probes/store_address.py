@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from phalanx.check.agreement import several_hosts, split_of_variable
+from phalanx.check.agreement import address_for_others, several_hosts, split_of_variable
 from phalanx.check.options import CheckOptions
 from phalanx.check.reading import STORE_REACHED, Reading
 from phalanx.check.witness import Place, Witness, name_all, one_per_network
@@ -50,12 +50,12 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     first = next((one for one in witnesses if 0 in one.ranks), None)
     value = next((one.variable(_NAME) for one in witnesses if one.variable(_NAME)), None)
     if value is None and first is not None:
-        value = next(iter(first.addresses()), first.host) if several_hosts(witnesses) else "127.0.0.1"
+        value = address_for_others(first, witnesses) if several_hosts(witnesses) else "127.0.0.1"
     labels = tuple(one.label for one in lacking)
     yield Reading(
         f"check: {_NAME} is not set on {name_all(labels)}, though WORLD_SIZE says that there are several ranks",
         accused=labels,
-        values={"value": value or "the address of rank 0's host", "there": name_all(labels)},
+        values={"value": value or "", "there": name_all(labels)},
     )
 
 
@@ -68,7 +68,7 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         error = str((unresolved[0].lookup(value) or {}).get("error") or "no address")
         known = next((address for one in told for address in (one.lookup(value) or {}).get("addresses", ())), None)
         owner = _host_of_rank_zero(witnesses)
-        address = known or (next(iter(owner.addresses()), "") if owner is not None else "")
+        address = known or (address_for_others(owner, witnesses) if owner is not None else "")
         yield Reading(
             f"check: {place.variable}={place.written(value)} does not resolve on {name_all(where)} ({error}){_why(value)}",
             accused=where,
@@ -92,7 +92,8 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
 
 
 def _to_write(place: Place, address: str) -> str:
-    return place.written(address) if address else "the address of rank 0's host"
+    """What to give the variable; nothing where it is not known, and the rule's own words stand."""
+    return place.written(address) if address else ""
 
 
 def _why(value: str) -> str:
@@ -106,7 +107,7 @@ def _why(value: str) -> str:
 
 def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> Reading:
     owner = _host_of_rank_zero(witnesses)
-    address = next(iter(owner.addresses()), owner.host) if owner is not None else ""
+    address = address_for_others(owner, witnesses) if owner is not None else ""
     hosts = one_per_network(witnesses)
     return Reading(
         f"check: {place.variable}={place.written(place.address)} means every host itself, but the ranks are on {len(hosts)} hosts ({name_all(one.host for one in hosts)})",
@@ -129,7 +130,7 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         yield Reading(
             f"check: {place.variable}={place.written(value)} is {', '.join(everything[:3])}, which none of the {len(hosts)} hosts has ({has})",
             accused=tuple(one.label for one in told),
-            values={"address": _to_write(place, next(iter(zero.addresses()), zero.host) if zero is not None else "")},
+            values={"address": _to_write(place, address_for_others(zero, witnesses) if zero is not None else "")},
             unless=STORE_REACHED,  # by way of a load balancer, a service of Kubernetes, a forwarded port
         )
         return
@@ -145,7 +146,7 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         yield Reading(
             f"check: {place.variable}={place.written(value)} is an address of {wrong.host}, but rank 0, which opens the store, is on {zero.host}",
             accused=tuple(one.label for one in told),
-            values={"address": _to_write(place, next(iter(zero.addresses()), zero.host)), "host": zero.host},
+            values={"address": _to_write(place, address_for_others(zero, witnesses)), "host": zero.host},
         )
 
 
