@@ -90,7 +90,10 @@ def test_a_stopped_rank_is_named_at_once_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_endless_loop_on_one_rank_is_told_from_work(tmp_path: Path) -> None:
-    fault = "if rank == 1 and step == 60:\n    while True:\n        tensor_is_ready = False"
+    fault = (
+        "if rank == 1 and step == 60:\n    ready = []\n    while not ready:\n        done = list(range(9999)) == ready\n"
+        "        done = tuple(range(9999)) == ready"
+    )
     with running(tmp_path, script(fault), 3, stall_after=5.0) as job:
         assert job.until(stalled)
         (stall,) = job.of_kind("stall")

@@ -39,11 +39,17 @@ LOOP = "def work(ready):\n    print('begun', flush=True)\n    {}\nwork([])\n"
 @pytest.mark.parametrize(
     ("loop", "early"),
     [
-        ("while not ready: pass", True),
-        ("while True:\n        done = bool(ready)", True),
+        (
+            "while not ready:\n        done = list(range(10**4)) == ready\n        done = tuple(range(10**4)) == ready",
+            True,
+        ),
         # counting words takes long, and looks the same from outside
-        ("total = 0\n    while True:\n        total += 1", False),
-        ("for word in iter(lambda: 1, 0): ready = [word] * 3", True),
+        (
+            "total = 0\n    while not ready:\n        total += len(list(range(10**4)))\n        total += len(tuple(range(10**4)))",
+            False,
+        ),
+        # so does one call of native code
+        ("while not ready: pass", False),
     ],
 )
 def test_a_loop_that_changes_nothing_is_told_from_one_that_counts(tmp_path: Path, loop: str, early: bool) -> None:

@@ -141,11 +141,11 @@ def _made(scope: ast.AST, value: ast.expr, line: int) -> ast.Call | None:
     if not isinstance(value, ast.Name):
         return None
     for node in ast.walk(scope):
-        is_loop = isinstance(node, ast.For | ast.comprehension) and isinstance(node.target, ast.Name)
-        if is_loop and node.target.id == value.id and isinstance(node.iter, ast.Name):
-            return _made(scope, node.iter, line) if node.iter.id != value.id else None
-        if is_loop and node.target.id == value.id and isinstance(node.iter, ast.Call):
+        if not isinstance(node, ast.For | ast.comprehension) or ast.unparse(node.target) != value.id:
+            continue
+        if isinstance(node.iter, ast.Call):
             return node.iter
+        return _made(scope, node.iter, line) if ast.unparse(node.iter) != value.id else None
     given = [
         node
         for node in ast.walk(scope)

@@ -102,8 +102,10 @@ class Inquiry:
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
         """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""
-        seen = looks_at(list(working), values=True)
         is_long = self.notice.quiet >= _LONG * self.notice.patience
+        if not is_long and self.notice.moving:
+            return False  # whoever reads and writes gets somewhere
+        seen = looks_at(list(working), values=True)
         waiting = {
             pid
             for pid, rank in working.items()
@@ -203,8 +205,9 @@ def spins(seen: Mapping[int, Sequence[Thread]], held: frozenset[int] = frozenset
     """Whether every one of these processes computes and gets nowhere.
 
     It turns round in a few lines of the user's own code without changing a variable. Where variables change or are not known, as
-    in a count of words, and for those of `held`, whose native code keeps the interpreter's lock, as a large pickle does, only time
-    can tell. An evaluation is seen at many places, and deep inside the framework.
+    in a count of words, where it never leaves one line, as in a call of native code, and for those of `held`, whose native code
+    keeps the interpreter's lock, as a large pickle does, only time can tell. An evaluation is seen at many places, and deep inside
+    the framework.
     """
     for pid, looks in seen.items():
         innermost = [look.frames[-1] for look in looks]
@@ -213,7 +216,7 @@ def spins(seen: Mapping[int, Sequence[Thread]], held: frozenset[int] = frozenset
         if pid in held:
             if not is_long or len({look.frames for look in looks}) != 1:
                 return False
-        elif not turns or (not is_long and changes(looks)):
+        elif not turns or (not is_long and (len(places) == 1 or changes(looks))):
             return False
     return bool(seen)
 

@@ -26,7 +26,8 @@ from phalanx.run.watch.traffic import Traffic
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
 _NATIVE_AFTER_S = 6.0
-_FAMILIES_EVERY_S = 1.5
+_FAMILIES_EVERY_S = 1.0
+_BEFORE_S = 4.5  # it takes as long to see who moves data, and that must be known when patience ends
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
 
@@ -133,7 +134,8 @@ class Watch:
     def _note_families(self, now: float) -> None:
         """When nothing moves, all children are wanted, also those that other threads started: PyTorch's compilers are. And
         what they all send and receive: a download takes hardly any processor time."""
-        if self._detector.quiet(now) < self._detector.patience / 2:
+        patience = self._detector.patience
+        if self._detector.quiet(now) < min(patience / 2, patience - _BEFORE_S):
             self._families, self._bytes = {}, {}
         elif now - self._families_noted >= _FAMILIES_EVERY_S:
             self._families, self._families_noted = children_of(self._pids.values()), now
