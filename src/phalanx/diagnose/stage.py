@@ -113,7 +113,7 @@ def _by_frames(event: Event) -> Stage | None:
             return Stage.PREP
         if _TRAIN_FUNCTIONS.search(frame.function):
             return Stage.TRAIN
-    if any(frame.function == "__init__" and _WRAPPERS.search(frame.file.replace("\\", "/")) for frame in frames):
+    if any(frame.function == "__init__" and _WRAPPERS.search(frame.path) for frame in frames):
         return Stage.PREP
     library = " ".join(f"{frame.function}(" for frame in frames if not frame.is_user_code)
     if re.search(r"init_process_group|rendezvous", library):
