@@ -8,6 +8,8 @@ from phalanx.diagnose.stage import stage_of
 from phalanx.model import Event, EventKind, Frame, Stage
 from phalanx.sources import FileSurvey, RankSurvey
 
+from ..conftest import Diagnose
+
 
 def event(*frames: Frame, line: int = 10, source: str = "traceback") -> Event:
     return Event(EventKind.EXCEPTION, "RuntimeError: x", "job.log", line, source=source, frames=frames)
@@ -30,6 +32,9 @@ def event(*frames: Frame, line: int = 10, source: str = "traceback") -> Event:
             ],
             Stage.PREP,
         ),
+        ([Frame("train.py", 12, "prepare", "dist.all_reduce(sizes)")], Stage.PREP),
+        ([Frame("train.py", 12, "main", "dist.all_reduce(loss)")], Stage.TRAIN),
+        ([Frame("train.py", 12, "main", "dist.all_gather_object(names, mine)")], None),
         ([Frame("train.py", 12, "load_data", "return parse(path)")], Stage.PREP),
         ([Frame("train.py", 30, "main", "loss.backward()")], Stage.TRAIN),
         (
@@ -60,3 +65,13 @@ def test_progress_before_means_training() -> None:
 
 def test_builds_are_their_own_stage() -> None:
     assert stage_of(event(source="build"), None, False) is Stage.BUILD
+
+
+def test_a_frame_further_down_tells_the_stage_of_a_barrier(diagnose: Diagnose) -> None:
+    said = "RuntimeError: [Rank 0]: Rank 2 failed to pass monitoredBarrier in 6000 ms"
+    where = '  File "train.py", line 54, in main\n    dist.monitored_barrier(timeout=limit)\n'
+    waits = f"[E ProcessGroupGloo.cpp:67] {said[14:]}\nTraceback (most recent call last):\n{where}{said}\n"
+    verdict = diagnose({"rank0.log": waits, "rank1.log": "loading\n", "rank2.log": "loading\n"}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "prep.hang-timeout"
+    assert verdict.culprit_ranks == (2,)

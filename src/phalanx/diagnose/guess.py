@@ -137,7 +137,7 @@ def _raised_by_user(event: Event, kind: str) -> Frame | None:
 def _is_about_data(event: Event) -> bool:
     frames = [frame for frame in event.frames if frame.is_user_code]
     return any(
-        _DATA_PLACES.search(frame.file.replace("\\", "/")) or _DATA_FUNCTIONS.match(frame.function)
+        _DATA_PLACES.search(frame.path) or _DATA_FUNCTIONS.match(frame.function)
         for frame in frames
     ) or bool(frames and _DATA_LINES.search(frames[-1].source))  # fmt: skip
 
@@ -148,5 +148,5 @@ def _library_paths(event: Event) -> list[str]:
     for frame in reversed(event.frames):
         if frame.is_user_code:
             break
-        paths.append(f"{frame.file.replace(chr(92), '/')} {frame.function}")
+        paths.append(f"{frame.path} {frame.function}")
     return paths

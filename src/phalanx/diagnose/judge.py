@@ -69,7 +69,7 @@ def _stage(claim: Claim, history: History) -> Stage | None:
             return stage
     if not claim.roots:
         return None
-    event = claim.roots[0].event
+    event = next((proof.event for proof in claim.roots if proof.event.user_frame is not None), claim.roots[0].event)
     return assumed_stage(event, history.file_of(event), claim.is_communication)
 
 

@@ -12,6 +12,7 @@ from phalanx.knowledge import EvidenceSpec, Ranks, Rule
 from phalanx.knowledge.literals import required_literals
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import Match, Observations, Pattern
+from phalanx.sources.observations import captures_of
 from phalanx.sources.readers.exits import normal_code
 
 SpecKey = tuple[str, int]
@@ -99,17 +100,13 @@ def _proofs(
             Proof(
                 Event(EventKind.LINE, found[0][:300], file.name, 0, source="prose"),
                 spec.role,
-                _named(found.groupdict()),
+                captures_of(found),
             )
             for file in seen.files
             if file.prose and (found := spec.prose.search(file.prose))
         ]
     codes = {normal_code(code) for code in spec.exit_codes}
     return [Proof(event, spec.role) for event in history.own_deaths if event.data["code"] in codes]
-
-
-def _named(groups: dict[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in groups.items() if value is not None}
 
 
 def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: History) -> Claim | None:

@@ -75,7 +75,7 @@ def _symptom(stage: Stage | None, history: History) -> str:
 
 
 def _is_launcher(event: Event) -> bool:
-    return any(_LAUNCHER.search(frame.file.replace("\\", "/")) for frame in event.frames) and not any(
+    return any(_LAUNCHER.search(frame.path) for frame in event.frames) and not any(
         frame.is_user_code for frame in event.frames
     )
 
@@ -86,15 +86,12 @@ def _is_waiting(event: Event) -> bool:
 
 def _summary(waiting: list[Event], elsewhere: list[Event]) -> str:
     if waiting and elsewhere:
-        frame = elsewhere[0].user_frame
-        where = f" at {frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""
-        return f"{{ranks|Some ranks}} waited in a collective{where_of(waiting[0])}, while {{culprits|another rank}} was elsewhere{where}; the job was then ended from outside."
+        return f"{{ranks|Some ranks}} waited in a collective{_where(waiting[0])}, while {{culprits|another rank}} was elsewhere{_where(elsewhere[0])}; the job was then ended from outside."
     if waiting:
-        return f"{{ranks|The process}} waited for other ranks{where_of(waiting[0])} until the job was ended from outside{{culprits?; {{culprits}} did not come}}."
+        return f"{{ranks|The process}} waited for other ranks{_where(waiting[0])} until the job was ended from outside{{culprits?; {{culprits}} did not come}}."
     return "The job made no more progress and was ended from outside{culprits?; {culprits} is behind the others}."
 
 
-def where_of(event: Event) -> str:
+def _where(event: Event) -> str:
     """` at train.py:88`, or nothing."""
-    frame = event.user_frame
-    return f" at {frame.file.rsplit('/', 1)[-1]}:{frame.line}" if frame else ""
+    return f" at {event.user_frame.place}" if event.user_frame is not None else ""

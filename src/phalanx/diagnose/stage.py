@@ -24,9 +24,11 @@ _PREP = re.compile(
 )
 _TRAIN = re.compile(
     r"\.backward\(|optimizer\.step|\.step\(|\.fit\(|fit_generator|train_step|training_step|train_one_epoch|train_epoch|\.train\(|\btrain\("
-    r"|evaluate\(|validate\(|train_on_batch|strategy\.run|run_step|sess\.run|model\(|net\(|criterion\(|loss_fn\(|all_reduce\(|allreduce|all_gather"
+    r"|evaluate\(|validate\(|train_on_batch|strategy\.run|run_step|sess\.run|model\(|net\(|criterion\(|loss_fn\("
     r"|for \w+(?:, ?\(?[\w, ]+\)?)? in |apply_gradients|_training_loop|inner_training_loop|synchronize\(|\.item\(\)|save\("
 )
+# What ranks exchange in the loop, unless the function is one of those that prepare.
+_EXCHANGES = re.compile(r"all_reduce\(|allreduce|all_gather(?!_object)|reduce_scatter|all_to_all|alltoall")
 # Batches are moved to the device in the loop, models before it.
 _BATCH_MOVE = re.compile(
     r"\b(?:inputs?|labels?|images?|imgs?|targets?|batch|data|features|tokens|x|y|xb|yb|input_ids)\b[^=]*=[^=].*\.(?:cuda|to)\("
@@ -34,11 +36,14 @@ _BATCH_MOVE = re.compile(
 _WRAPPERS = re.compile(
     r"torch/nn/parallel/distributed\w*\.py$|torch/distributed/fsdp/"
 )  # whatever name the user gave them
-_MEETINGS = re.compile(r"barrier\(|broadcast")
+_MEETINGS = re.compile(
+    r"barrier\(|broadcast|_object(?:_list)?\(|\bscatter\("
+)  # which most scripts call before the loop
 _TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
 _LOOP_FUNCTIONS = re.compile(r"step|epoch|eval|valid|forward|backward|run_loop", re.I)  # `train` often does everything
 _PREP_FUNCTIONS = re.compile(
-    r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$",
+    r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$"
+    r"|^(?:prepare|set_?up|configure|build|load|init|initiali[sz]e|restore|resume)(?:_(?!\w*(?:step|batch|epoch))\w*)?$",
     re.I,
 )
 _COMM_FUNCTIONS = re.compile(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
@@ -102,13 +107,13 @@ def _by_frames(event: Event) -> Stage | None:
                 if _LOOP_FUNCTIONS.search(frame.function) and not _PREP_FUNCTIONS.search(frame.function)
                 else Stage.PREP
             )
-        if _TRAIN.search(text):
+        if _TRAIN.search(text) or (_EXCHANGES.search(text) and not _PREP_FUNCTIONS.search(frame.function)):
             return Stage.TRAIN
         if _PREP_FUNCTIONS.search(frame.function) and frame.function != "__init__":
             return Stage.PREP
         if _TRAIN_FUNCTIONS.search(frame.function):
             return Stage.TRAIN
-    if any(frame.function == "__init__" and _WRAPPERS.search(frame.file.replace("\\", "/")) for frame in frames):
+    if any(frame.function == "__init__" and _WRAPPERS.search(frame.path) for frame in frames):
         return Stage.PREP
     library = " ".join(f"{frame.function}(" for frame in frames if not frame.is_user_code)
     if re.search(r"init_process_group|rendezvous", library):

@@ -56,7 +56,7 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
 
 def _only_passes_on(event: Event) -> bool:
     """The parent's exception, which quotes that of the process it had started."""
-    return bool(event.frames) and event.frames[-1].file.replace("\\", "/").endswith("torch/multiprocessing/spawn.py")
+    return bool(event.frames) and event.frames[-1].path.endswith("torch/multiprocessing/spawn.py")
 
 
 def _alike(event: Event) -> str:

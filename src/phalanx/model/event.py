@@ -34,14 +34,19 @@ class Frame:
     source: str = ""
 
     @property
+    def path(self) -> str:
+        """The file with slashes, whichever system wrote it."""
+        return self.file.replace("\\", "/")
+
+    @property
     def place(self) -> str:
         """`train.py:88`, as people say it."""
-        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
+        return f"{self.path.rsplit('/', 1)[-1]}:{self.line}"
 
     @property
     def is_user_code(self) -> bool:
         """False for frames of installed packages, the standard library and frozen modules."""
-        path = self.file.replace("\\", "/")
+        path = self.path
         if path.startswith("<"):
             return path.startswith(("<ipython", "<stdin"))
         if "/" not in path:  # py-spy shortens library paths to what is imported

@@ -16,7 +16,7 @@ from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
-from phalanx.sources.observations import Match, Observations, Pattern
+from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
@@ -35,6 +35,7 @@ _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and 
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
+_LONGEST_MESSAGE = 16 << 10  # characters of an event that rules are asked about
 _LOOKED_BACK = 30  # lines before a match in which training may show
 _READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end of a log tells more than its middle
 
@@ -91,18 +92,15 @@ class Collector:
 
     def matches_of(self, event: Event) -> list[Match]:
         """What the patterns find in an event that comes from no log."""
-        text, lowered = event.text, event.text.lower()
+        text = event.text[:_LONGEST_MESSAGE]
+        lowered = text.lower()
         patterns = (
             pattern
             for pattern in self._patterns
             if any(one in text or (pattern.ignores_case and one.lower() in lowered) for one in pattern.literals)
         )
         found = ((pattern.key, pattern.expression.search(text)) for pattern in patterns)
-        return [
-            Match(key, event, {name: value for name, value in match.groupdict().items() if value is not None})
-            for key, match in found
-            if match is not None
-        ]
+        return [Match(key, event, captures_of(match)) for key, match in found if match is not None]
 
 
 def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
@@ -185,7 +183,8 @@ class _FileReader:
         if record is not None:
             self._found.events.extend(record)
             for event in record:
-                self._try_on_words(event)
+                if event.source in ("watch", "bundle"):  # what a watch wrote down, and why a rank died
+                    self._found.matches.extend(self._owner.matches_of(event))
             self._survey.size = len(piece.data)
             state_manifest(self._survey, bytes(piece.data))
             self._found.files.append(self._survey)
@@ -203,17 +202,6 @@ class _FileReader:
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
         self._is_log = True
         return True
-
-    def _try_on_words(self, event: Event) -> None:
-        """Rules are also asked about what a watch wrote down, and why a rank died."""
-        if event.source not in ("watch", "bundle"):
-            return
-        text = event.text[:16384]
-        for number in sorted({number for _, number in self._owner.needles.scan(text.encode("utf-8", "replace"))}):
-            for pattern in self._owner.patterns_at.get(number, ()):
-                if (match := pattern.expression.search(text)) is not None:
-                    captures = {name: value for name, value in match.groupdict().items() if value is not None}
-                    self._found.matches.append(Match(pattern.key, event, captures))
 
     def _scan(self, piece: Piece) -> None:
         looked: Counter[str] = Counter()
@@ -248,7 +236,7 @@ class _FileReader:
         """Keep an event, and try the patterns on an exception's whole message, which may span lines."""
         (self._first if len(self._first) < _KEPT_EVENTS else self._last).append(event)
         if event.kind is EventKind.EXCEPTION:
-            message = event.text[:16384]
+            message = event.text[:_LONGEST_MESSAGE]
             numbers = {number for _, number in self._owner.needles.scan(message.encode("utf-8", "replace"))}
             for number in numbers:
                 for pattern in self._owner.patterns_at.get(number, ()):
@@ -261,7 +249,7 @@ class _FileReader:
         rank = event.rank if event is not None else window.speaker.rank
         slot = (pattern.key, rank)
         self._kept[slot] += 1
-        captures = {name: redact(value) for name, value in match.groupdict().items() if value is not None}
+        captures = {name: redact(value) for name, value in captures_of(match).items()}
         after = self._trained_before(rank, window)
         made = Match(pattern.key, event or window.line_event, captures, after)
         if self._kept[slot] <= _KEPT:

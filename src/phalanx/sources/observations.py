@@ -46,6 +46,11 @@ class Match:
     after_progress: bool = False
 
 
+def captures_of(match: re.Match[str]) -> dict[str, str]:
+    """The groups of a match that took part in it."""
+    return {name: value for name, value in match.groupdict().items() if value is not None}
+
+
 @dataclass(slots=True)
 class Observations:
     """Everything that was read."""

@@ -120,7 +120,7 @@ def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tupl
     for frame in below:
         if _matches(frame, _COLLECTIVES):
             return Doing.COLLECTIVE, frame.function
-    paths = [frame.file.replace("\\", "/") for frame in below]
+    paths = [frame.path for frame in below]
     if any(path.endswith(loader) for path in paths for loader in _LOADERS):
         return Doing.DATA, ""
     if outstanding is not False and any(path.endswith(_BACKWARD) for path in paths):
@@ -132,7 +132,7 @@ def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tupl
 
 def _graph_of(frames: tuple[Frame, ...]) -> str:
     """The call by which the script runs a graph of TensorFlow, if it stands in one; for a bare function its own name is unknown."""
-    if not frames or _GRAPHS not in frames[-1].file.replace("\\", "/"):
+    if not frames or _GRAPHS not in frames[-1].path:
         return ""
     called = [frame.function for frame in _below(frames) if "distribute/" in frame.file or "keras/" in frame.file]
     return called[0].rsplit(".", 1)[-1] if called else "a TensorFlow function"
@@ -149,7 +149,7 @@ def _below(frames: tuple[Frame, ...]) -> list[Frame]:
 
 
 def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:
-    path = frame.file.replace("\\", "/")
+    path = frame.path
     return any(part in path and pattern.match(frame.function) for part, pattern in table)
 
 
