@@ -5,26 +5,40 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 # Exactly this release: a range would pull in gigabytes of CUDA packages.
 TORCH := torch==2.13.0
+# The tests start thousands of interpreters. Where this is set, each would compile every module of ours anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test frameworks lint score zoo zoo-page bench bench-traces rules clean debian debian-zoo
+.PHONY: demo test ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
 
-test: debian $(VENV)/.torch $(VENV)/.dev frameworks
+# Set-up is downloading, unpacking and compiling in turns: side by side it takes two thirds of the time.
+test:
+	@$(MAKE) --no-print-directory -j 4 ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
-	$(BIN)/pytest -n 2
+	$(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole )$(BIN)/pytest -n 2 --dist worksteal --durations 40
 	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
 
+ready: debian packages frameworks
+
+# One after the other: two pips in one environment would get into each other's way.
+packages: $(VENV)/.core
+	@$(MAKE) --no-print-directory $(VENV)/.torch
+	@$(MAKE) --no-print-directory $(VENV)/.dev
+
 # TensorFlow, JAX, Horovod (compiled from source, about 7 minutes of processor time, once) and Keras on PyTorch (which Horovod's environment
 # lends), each in an environment of its own below .zoo: the tests run real jobs of them.
-frameworks: debian-zoo $(VENV)/.core
-	$(BIN)/phalanx faults environments tensorflow jax horovod keras-torch
+frameworks: framework-tensorflow framework-jax framework-horovod framework-keras-torch
+framework-horovod: debian-zoo
+framework-keras-torch: framework-horovod
+framework-%: $(VENV)/.core
+	PYTHONPATH=src $(BIN)/python -m phalanx faults environments $*
 
 # The score on the recorded logs of real broken jobs.
 score: $(VENV)/.core
@@ -67,29 +81,27 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(PIP) install -q -e '.[dev]'
 	@touch $@ $(VENV)/.core
 
-# Debian packages the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks,
-# an SSH server and engines for calls. Without root they are left out and the tests that need them say so.
+# Debian packages whose program is not there, named as package:program, all at once; two targets that do so wait for each other.
+define install
+	@missing=; for need in $(1); do \
+	  PATH="$$PATH:/usr/sbin" command -v $${need##*:} >/dev/null || [ -f $${need##*:} ] || missing="$$missing $${need%%:*}"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  echo "installing$$missing"; \
+	  flock /run/lock/phalanx.apt sh -c "apt-get update -q >/dev/null; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null"; \
+	else echo "not root: install$$missing first, or $(2)"; fi
+endef
+
+# What the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks,
+# an SSH server and engines for calls.
 debian:
-	@for need in chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged mpich:mpiexec.hydra; do \
-	  package=$${need%%:*}; program=$${need##*:}; \
-	  PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null && continue; \
-	  if [ "$$(id -u)" = 0 ]; then \
-	    [ -n "$$updated" ] || apt-get update -q >/dev/null; updated=yes; \
-	    echo "installing $$package"; DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$package >/dev/null; \
-	  else echo "not root: $$package is not installed, tests that need it will be skipped"; fi; \
-	done
+	$(call install,chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged mpich:mpiexec.hydra,tests that need them are skipped)
 
 # What the zoo's jobs need beside Python packages: compilers for the builds (Horovod is compiled nine times, ccache does most of it once), ssh for horovodrun, namespaces and mounts.
 debian-zoo:
-	@missing=; for need in cmake:cmake g++:g++ ccache:ccache ninja-build:ninja openssh-client:ssh util-linux:unshare; do \
-	  command -v $${need##*:} >/dev/null || missing="$$missing $${need%%:*}"; \
-	done; \
-	[ -f /usr/include/python3.11/Python.h ] || missing="$$missing python3-dev"; \
-	[ -z "$$missing" ] && exit 0; \
-	if [ "$$(id -u)" = 0 ]; then \
-	  echo "installing$$missing"; apt-get update -q >/dev/null; \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; \
-	else echo "not root: install$$missing first, or faults that need them will fail"; fi
+	$(call install,cmake:cmake g++:g++ ccache:ccache ninja-build:ninja openssh-client:ssh util-linux:unshare python3-dev:/usr/include/python3.11/Python.h,faults that need them will fail)
 
 clean:
 	rm -rf $(VENV) .zoo .mypy_cache .ruff_cache .pytest_cache bench/data

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parent.parent
 
 def tracked() -> list[Path]:
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    return [ROOT / name for name in done.stdout.split("\0") if name]
+    found = [ROOT / name for name in done.stdout.split("\0") if name]
+    assert Path(__file__) in found
+    return found
 
 
 def test_no_trace_of_a_machine() -> None:

@@ -128,6 +128,7 @@ def test_mistakes_are_told_before_anything_is_queued(options: dict[str, object],
 
 def test_the_users_cluster_is_named_on_every_command() -> None:
     plan = kubernetes.plan(request(context="c", namespace="n; rm", kubectl="/opt/kubectl"))
+    assert plan.commands
     for command in plan.commands:
         assert command.argv[:4] == ("/opt/kubectl", "--request-timeout=30s", "--context=c", "--namespace=n; rm")
 

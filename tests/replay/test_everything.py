@@ -45,7 +45,9 @@ def test_a_rank_repeats_alone(job: tuple[Path, Done]) -> None:
 def test_the_recording_is_readable_by_others(job: tuple[Path, Done]) -> None:
     safetensors = pytest.importorskip("safetensors", reason="pip install safetensors")
     _, done = job
-    for file in done.bundle.glob("attempt0/rank*/record/results-*.safetensors"):
+    files = list(done.bundle.glob("attempt0/rank*/record/results-*.safetensors"))
+    assert files
+    for file in files:
         with safetensors.safe_open(str(file), "numpy") as opened:
             assert list(opened.keys())
 

@@ -49,5 +49,6 @@ def test_no_secret_in_a_report(diagnose: Diagnose) -> None:
         f"ValueError: login with {SECRETS[1]} failed: password=correcthorse\n"
     )
     document = json.dumps([diagnose(log).to_json(), [e.context for f in diagnose(log).findings for e in f.evidence]])
+    assert "login with" in document, "the line is shown, but for what is secret"
     for secret in ("abcdefghij1234567890", SECRETS[1], "correcthorse"):
         assert secret not in document

@@ -18,9 +18,8 @@ FAULT = Fault(Path("torch-x"), "t", "torch", True, "train", RunPlan("python", ("
 
 
 def test_every_fault_and_every_cure_has_an_environment() -> None:
-    for fault in load_zoo(ZOO):
-        environment_of(fault)
-        environment_of(fault, cured=True)
+    needed = {environment_of(fault, cured=cured).name for fault in load_zoo(ZOO) for cured in (False, True)}
+    assert needed == {environment.name for environment in ENVIRONMENTS}, "none is without a fault that needs it"
 
 
 def test_the_smallest_is_taken() -> None:
