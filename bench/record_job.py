@@ -1,17 +1,20 @@
-"""The job that record_overhead.py measures: blocks of steps with the recorder on and off in turns, in the same process."""
+"""The job that record_overhead.py measures: blocks of steps without a recorder and with it in each mode, in one process."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-kind, width, depth, batch, blocks, steps, out = sys.argv[1], *map(int, sys.argv[2:7]), Path(sys.argv[7])
+kind, width, depth, batch, rounds, steps = sys.argv[1], *map(int, sys.argv[2:7])
+modes, out = sys.argv[7].split(","), Path(sys.argv[8])
 
 
 def model() -> nn.Module:
@@ -30,41 +33,66 @@ def model() -> nn.Module:
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
 net = model()
+parameters = sum(one.numel() for one in net.parameters())
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 inputs = torch.randn(batch, width)
 
 
-def run() -> tuple[float, float]:
-    """Processor seconds and wall seconds of a block; all threads of the process are in it, the recorder's and Gloo's too."""
+def run(count: int) -> tuple[float, float]:
+    """Processor and wall seconds of a step; all threads of the process are in it, the recorder's and Gloo's too."""
     dist.barrier()
     wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(steps):
+    for _ in range(count):
         optimizer.zero_grad()
         net(inputs).square().mean().backward()
         optimizer.step()
-    return time.process_time() - cpu, time.perf_counter() - wall
+    return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
 
 
-modules = [module for name, module in sys.modules.items() if name == "phalanx_record.recording"]
-recorder = modules[0].current[0]
-run()  # DDP lays out its buckets, optimizers make their state
-pairs = []
-bytes_before = 0
-for number in range(2 * blocks):
-    recorder.is_stopped = number % 2 == 0
-    before = recorder.journal.bytes_of_tensors, recorder.journal.bytes_of_log
-    cpu, wall = run()
-    after = recorder.journal.bytes_of_tensors, recorder.journal.bytes_of_log
-    pairs.append(
-        [number % 2, cpu / steps, wall / steps, *((b - a) / steps for a, b in zip(before, after, strict=True))]
+recording = sys.modules["phalanx_record.recording"]
+recorder = recording.current[0]
+keepers = {
+    mode: recording.Keeper(
+        dataclasses.replace(recorder.settings, mode=mode),
+        recorder.journal,
+        recorder.training,
+        recorder.write,
+        recorder._lock,
     )
-recorder.is_stopped = False
-ring = getattr(recorder._keeper, "_ring", None)
-found = {
-    "rank": dist.get_rank(),
-    "parameters": sum(p.numel() for p in net.parameters()),
-    "blocks": pairs,
-    "ring": ring.most_bytes if ring is not None else 0,
+    for mode in modes
 }
+
+
+def switch(mode: str) -> None:
+    """Without one the kernels are taken out too: what is measured against must have nothing of the recorder in its way."""
+    recording.dispatch.step_aside()
+    recorder.is_stopped = mode == "off"
+    if mode != "off":
+        recorder._keeper = keepers[mode]
+        recording.dispatch.stand_between(recorder.handle)
+
+
+def counted(mode: str) -> tuple[int, int]:
+    ring = getattr(keepers.get(mode), "_ring", None)
+    return recorder.journal.bytes_of_log, ring.bytes_kept if ring is not None else recorder.journal.bytes_of_tensors
+
+
+for mode in ("off", *modes, *modes):  # DDP lays out its buckets, optimizers make their state, rings take their memory
+    switch(mode)
+    run(max(steps, 9))
+rows: list[dict[str, Any]] = []
+for number in range(rounds):
+    order = ["off", *modes]
+    for mode in order if number % 2 else reversed(order):
+        switch(mode)
+        before = counted(mode)
+        cpu, wall = run(steps)
+        log, tensors = (now - then for now, then in zip(counted(mode), before, strict=True))
+        rows.append(
+            {"round": number, "mode": mode, "cpu": cpu, "wall": wall, "log": log / steps, "kept": tensors / steps}
+        )
+switch(modes[0])
+ring = getattr(keepers.get("ring"), "_ring", None)
+found = {"parameters": parameters, "rows": rows, "ring": ring.most_bytes if ring is not None else 0}
 (out / f"{dist.get_rank()}.json").write_text(json.dumps(found))
 dist.destroy_process_group()

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 from phalanx.recorded import checkpoint
 
-__all__ = ["__version__", "checkpoint"]
-
 __version__ = "0.1.0"
 __all__ = [
     "Call",
@@ -34,6 +32,7 @@ __all__ = [
     "Status",
     "__version__",
     "attempt",
+    "checkpoint",
     "checkpoints",
     "function",
     "last_checkpoint",

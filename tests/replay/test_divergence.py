@@ -28,6 +28,11 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
+def line_of(text: str) -> str:
+    source = Path(__file__).with_name("training.py").read_text().splitlines()
+    return f"train.py:{next(number for number, line in enumerate(source, 1) if text in line)}"
+
+
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = prepare(tmp_path_factory.mktemp("healthy"))
@@ -55,7 +60,7 @@ def test_a_flipped_bit_is_transient_and_its_parameter_is_named(tmp_path: Path) -
     found = replay(folder, "bundle", "--rank", "1", "-f", "json").json()
     assert found["verdict"] == "transient", found
     first = found["first_difference"]
-    assert (first["step"], first["op"], first["line"]) == (4, "allreduce_", "train.py:57")
+    assert (first["step"], first["op"], first["line"]) == (4, "allreduce_", line_of("loss.backward()"))
     assert "3.weight" in first["names"]
     assert "0.weight" not in first["names"]
     assert "one call of step 4" in found["summary"]
@@ -90,7 +95,7 @@ def test_a_changed_line_is_different_software_and_is_shown(healthy: Path, tmp_pa
     found = replay(folder, "bundle", "--rank", "1", "-f", "json").json()
     assert found["verdict"] == "different-software", found
     assert found["changes"][0]["what"] == "train.py"
-    assert "at line 38" in found["changes"][0]["text"]
+    assert f"at {line_of('lr=0.01').replace('train.py:', 'line ')}:" in found["changes"][0]["text"]
     assert "lr=0.02" in found["changes"][0]["text"]
 
 
@@ -110,12 +115,6 @@ def test_other_arguments_are_named(healthy: Path) -> None:
     assert found["verdict"] == "same"
     assert [change["what"] for change in found["changes"]] == ["arguments"]
     assert found["replays"][0]["step"] == 3
-
-
-def test_a_break_stops_in_the_users_line(healthy: Path) -> None:
-    again = replay(healthy, "bundle", "--rank", "1", "--break", "step==3", typed="p step, kind\nc\n")
-    assert "(3, 'healthy')" in again.out or "(2, 'healthy')" in again.out, again.out + again.err
-    assert again.status == 0
 
 
 def test_an_end_can_be_asked_for(healthy: Path) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from phalanx.replay.inside.phalanx_record import fingerprints
 from phalanx.replay.inside.phalanx_record.fingerprints import different_ranges, fingerprint, part_size
+from phalanx.replay.native import Native
+from phalanx.replay.record import INSIDE
 
 numpy = pytest.importorskip("numpy", reason="pip install numpy")
 
@@ -41,8 +47,53 @@ def test_order_and_length_count() -> None:
 def test_the_same_in_every_process_and_release() -> None:
     """A recording must be comparable later: these numbers may never change."""
     data = numpy.arange(100_003, dtype=numpy.uint32).view(numpy.uint8)
-    assert f"{fingerprint(data)[0]:016x}" == "dcbf7f36f189919e"
-    assert f"{fingerprint(data[:5])[0]:016x}" == "60be06f87c746c69"
+    assert f"{fingerprint(data)[0]:016x}" == "7efe035c0b244925"
+    assert f"{fingerprint(data[:5])[0]:016x}" == "b650406c667dc5c7"
+
+
+def test_signs_do_not_cancel() -> None:
+    """The highest bits of words are where sums of products are weak: two changed signs in one row, and whole columns of them."""
+    data = numpy.zeros(65_536, numpy.float64)
+    two, columns = data.copy(), data.copy()
+    two[[3, 9]] = -0.0
+    columns.reshape(-1, 256)[:, [3, 9]] = -0.0
+    marks = {fingerprint(one.view(numpy.uint8))[0] for one in (data, two, columns)}
+    assert len(marks) == 3
+
+
+def test_the_compiled_library_gives_the_same_numbers_and_copies() -> None:
+    native = Native()
+    if not native.path:
+        pytest.skip("needs a C compiler")
+    sizes = (0, 1, 7, 8, 63, 4095, 4096, 50_001, 262_143, 262_144, 1_000_003)
+    samples = [
+        numpy.random.default_rng(size).integers(0, 256, size + 8, dtype=numpy.uint8)[3 : size + 3] for size in sizes
+    ]
+    expected = [fingerprint(one) for one in samples]
+    try:
+        assert fingerprints.use(native.path)
+        assert [fingerprint(one) for one in samples] == expected
+        for one, (whole, _) in zip(samples, expected, strict=True):
+            copy = numpy.zeros(len(one) + 1, numpy.uint8)
+            assert fingerprints.of_memory(one.ctypes.data, len(one), False, copy.ctypes.data) == (whole, "")
+            assert (copy[:-1] == one).all()
+            assert copy[-1] == 0
+    finally:
+        fingerprints._native.clear()
+        native.close()
+
+
+def test_a_library_that_does_otherwise_is_not_used(tmp_path: Path) -> None:
+    native = Native()
+    if not native.path:
+        pytest.skip("needs a C compiler")
+    source = (INSIDE / "phalanx_record" / "words.c").read_text().replace("0x9E3779B97F4A7C15u", "0x9E3779B97F4A7C17u")
+    (tmp_path / "words.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "words.so", "words.c"], cwd=tmp_path, check=True)
+    assert not fingerprints.use(str(tmp_path / "words.so"))
+    assert not fingerprints.use(str(tmp_path / "nothing.so"))
+    assert not fingerprints._native
+    native.close()
 
 
 def test_equal_values_do_not_cancel() -> None:

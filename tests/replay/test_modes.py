@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .jobs import Done, phalanx, record, replay
+from .jobs import Done, record, replay
 from .test_divergence import prepare
 
 pytestmark = [
@@ -85,25 +85,3 @@ def test_a_full_disk_ends_the_recording_and_not_the_job(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert done.err.count("rank 1: recording stopped") == 1, done.err
     assert "step 10 loss" in (done.rank(1) / "output.log").read_text()
-
-
-def test_two_runs_are_compared(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    for folder in (one, other):
-        folder.mkdir()
-        prepare(folder)
-    script = other / "train.py"
-    script.write_text(script.read_text().replace("lr=0.01", "lr=0.02").replace("random.shuffle(order)", "pass"))
-    script = one / "train.py"
-    script.write_text(script.read_text().replace("random.shuffle(order)", "pass"))
-    for folder in (one, other):
-        assert record(folder, "full", 2, "healthy", "4").status == 0
-    same = phalanx(tmp_path, "compare", "one/bundle", "one/bundle")
-    assert same.status == 0, same.out + same.err
-    found = json.loads(phalanx(tmp_path, "compare", "one/bundle", "other/bundle", "-f", "json").out)
-    parting = found["parting"]
-    assert parting["step"] == 1  # the first step differs only by what it changes
-    assert parting["what"] == "input"
-    assert 0 < parting["relative"] < 1
-    assert parting["names"]
-    assert any("train.py" in note for note in found["notes"])

@@ -77,7 +77,20 @@ def test_a_worker_repeats_alone(tmp_path: Path, framework: str, package: str, sc
         assert line in again.out.splitlines()
 
 
-def test_what_cannot_be_recorded_is_refused_before_the_job_starts(tmp_path: Path) -> None:
-    done = run(tmp_path, "--record=ring", "-n", "2", "train.py", script=TENSORFLOW)
+@pytest.mark.parametrize(
+    ("mode", "script", "variables", "told"),
+    [
+        ("ring", TENSORFLOW, {}, "tensorflow cannot be recorded so"),
+        ("full", "import horovod.tensorflow as hvd\nhvd.init()\n", {}, "horovod.tensorflow cannot be recorded so"),
+        ("full", "import horovod.keras as hvd\nhvd.init()\n", {}, "horovod.keras cannot be recorded so"),
+        ("light", "import keras\nkeras.distribution\n", {"KERAS_BACKEND": "jax"}, "keras on jax cannot be recorded so"),
+        ("full", "import jax\njax.distributed.initialize()\n", {}, "jax cannot be recorded so"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_the_job_starts(
+    tmp_path: Path, mode: str, script: str, variables: dict[str, str], told: str
+) -> None:
+    done = run(tmp_path, f"--record={mode}", "-n", "2", "train.py", script=script, **variables)
     assert done.status == 2
-    assert "tensorflow cannot be recorded so" in done.err
+    assert told in done.err
+    assert not (tmp_path / "bundle").exists()

@@ -19,12 +19,12 @@ kind = sys.argv[1] if len(sys.argv) > 1 else "healthy"
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 10
 dist.init_process_group("gloo")
 rank = dist.get_rank()
-torch.manual_seed(7 + rank)
+torch.manual_seed(7 + (rank if kind != "alike" else 0))
 inputs = torch.from_numpy(numpy.load("data.npy"))
 order = list(range(len(inputs)))
 if kind == "unseeded":
     random.SystemRandom().shuffle(order)
-else:
+elif kind != "alike":
     random.shuffle(order)  # unseeded too, but a recording gives it a seed
 dataset = torch.utils.data.TensorDataset(inputs[order], inputs[order].sum(1, keepdim=True))
 if kind == "nan":
@@ -38,6 +38,13 @@ model = nn.parallel.DistributedDataParallel(
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
 step = 0
+if kind == "told":
+    import phalanx
+
+    # Another optimizer steps too, and another model is alive: only what is told counts.
+    decoy = nn.Linear(3, 3)
+    torch.optim.SGD(decoy.parameters(), lr=0.1).step()
+    phalanx.checkpoint(model=model, optimizer=optimizer)
 
 
 def flip(gradient: torch.Tensor) -> torch.Tensor:
@@ -49,7 +56,7 @@ def flip(gradient: torch.Tensor) -> torch.Tensor:
 
 model.module[3].weight.register_hook(flip)
 while step < steps:
-    for batch, target in torch.utils.data.DataLoader(dataset, batch_size=8, shuffle=kind != "unseeded"):
+    for batch, target in torch.utils.data.DataLoader(dataset, batch_size=8, shuffle=kind not in ("unseeded", "alike")):
         if step == steps:
             break
         optimizer.zero_grad()
@@ -63,6 +70,10 @@ while step < steps:
             raise ValueError(f"bad sample near {batch[0, 0].item():.4f}")
         if kind == "killed" and step == 8 and rank == 1:
             os.kill(os.getpid(), 9)
+        if kind == "stands" and step == 7 and rank == 1:
+            time.sleep(600)
+        if kind == "slow":
+            time.sleep(0.4)
         if kind == "asked" and step == 6 and rank == 1:
             Path("bundle/attempt0/write-recording").touch()
             time.sleep(3)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 from pathlib import Path
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from phalanx.replay.record import INSIDE, Mode, frameworks_for, keep_sources, settings_for, size_of
+from phalanx.replay.inside.phalanx_record.segments import make_room
+from phalanx.replay.native import Native
+from phalanx.replay.record import (
+    INSIDE,
+    REFUSED,
+    Mode,
+    framework_of,
+    frameworks_for,
+    keep_sources,
+    settings_for,
+    size_of,
+)
+from phalanx.replay.salvage import save_ring
 from phalanx.run.recorder import Recorder
 
 
@@ -54,8 +67,12 @@ def begin_recording(
     if mode is None:
         return None
     folder = _sources_folder(command, is_module)
-    settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds)
-    return Recorder(INSIDE, settings, frameworks_for(mode))
+    native = Native()
+    atexit.register(native.close)
+    settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds) | {"native": native.path}
+    if mode is not Mode.RING:
+        return Recorder(INSIDE, settings, frameworks_for(mode), REFUSED)
+    return Recorder(INSIDE, settings, frameworks_for(mode), REFUSED, make_room, save_ring)
 
 
 def end_recording(bundle: Path, recorder: Recorder) -> None:
@@ -67,10 +84,10 @@ def end_recording(bundle: Path, recorder: Recorder) -> None:
         return
     mode = recorder.settings["mode"]
     how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
-    whom = "--all" if mode == Mode.LIGHT else "--rank 0"
-    typer.echo(
-        f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; again: phalanx replay {bundle} {whom}", err=True
-    )
+    again = f"again: phalanx replay {bundle} {'--all' if mode == Mode.LIGHT else '--rank 0'}"
+    if mode == Mode.LIGHT and framework_of(bundle) != "torch":
+        again = f"to be compared with another run: phalanx compare {bundle} OTHER"
+    typer.echo(f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; {again}", err=True)
 
 
 def _sources_folder(command: list[str], is_module: bool) -> Path:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 from pathlib import Path
 
-from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.recordings import Recording, ReplayError, lines_of
 
 _FOLDER = re.compile(r"(checkpoint|snapshot)-(\d+)")
 
@@ -39,31 +38,28 @@ def begin_at(recording: Recording, ranks: Collection[int], wish: int | None) -> 
 
 def _in_ring(recording: Recording, rank: int, wish: int | None) -> int:
     """A snapshot from which on every rank wrote its share, by when they wrote their rings."""
-    windows = _windows(recording)
-    if any(begin == 0 for begin, _ in windows) and not wish:
-        return 0  # the ring had not turned over: everything is there from the start
+    written = [_written(recording.folder(one)) for one in recording.ranks]
+    from_start = all(any(begin == 0 for begin, _ in own) for own in written)
+    if from_start and not wish:
+        return 0  # the rings had not turned over: everything is there from the start
     steps = states_in(recording.folder(rank), "snapshot")
-    usable = [step for step in steps if any(begin <= step <= end for begin, end in windows)]
+    usable = [step for step in steps if all(any(begin <= step <= end for begin, end in own) for own in written)]
     if not usable:
-        if any(begin == 0 for begin, _ in windows):
+        if from_start:
             return 0
-        raise ReplayError(f"the rings of the ranks have no step in common: rank {rank} cannot be replayed alone")
+        missing = [str(one) for one, own in zip(recording.ranks, written, strict=True) if not own]
+        why = f"rank {', '.join(missing)} wrote nothing of its ring" if missing else "the rings have no step in common"
+        raise ReplayError(f"{why}: rank {rank} cannot be replayed alone. --all replays the whole job from a checkpoint")
     if wish is None:
         return usable[0]
     before = [step for step in usable if step <= wish]
+    if not before and from_start:
+        return 0
     if not before:
         raise ReplayError(f"--from {wish}: the ring begins at step {usable[0]}; there is nothing before it")
     return before[-1]
 
 
-def _windows(recording: Recording) -> list[tuple[int, int]]:
-    """The stretches of steps that all ranks wrote: the first of each, the second of each, and so on."""
-    written: list[list[tuple[int, int]]] = []
-    for rank in recording.ranks:
-        own = []
-        for text in (recording.folder(rank) / "calls.jsonl").read_text(encoding="utf-8").splitlines():
-            if '"k":"written"' in text:
-                line = json.loads(text)
-                own.append((int(line["begin"]), int(line["s"])))
-        written.append(own)
-    return [(max(begin for begin, _ in one), min(end for _, end in one)) for one in zip(*written, strict=False)]
+def _written(record: Path) -> list[tuple[int, int]]:
+    """The stretches of steps that a rank wrote."""
+    return [(int(line["begin"]), int(line["s"])) for line in lines_of(record) if line.get("k") == "written"]

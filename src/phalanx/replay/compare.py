@@ -84,9 +84,14 @@ def compare(one: Recording, other: Recording) -> Comparison:
             partings += [found] if found is not None else []
     except BrokenRecordError as error:
         raise ReplayError(str(error)) from error
+    if not compared:
+        raise ReplayError("nothing in the two recordings can be compared: no call of one has its like in the other")
     first = min(partings, key=lambda parting: parting.step) if partings else None
     fidelity = "bitwise" if same_size and not any("stack" in note for note in notes) else "tolerance"
-    return Comparison(first, compared, tuple(ranks), fidelity, tuple(notes))
+    notes += _cut_short(left, right, ranks if same_size else ranks[:1])
+    if first is not None:
+        notes += _data(left.of(first.rank), right.of(first.rank), first)
+    return Comparison(first, compared, tuple(ranks if same_size else ranks[:1]), fidelity, tuple(notes))
 
 
 def _compare_rank(left: Records, right: Records, rank: int, same_size: bool) -> tuple[Parting | None, int]:
@@ -97,20 +102,42 @@ def _compare_rank(left: Records, right: Records, rank: int, same_size: bool) -> 
         if against is None:
             if _is_cut_short(yours):
                 return None, count
-            return _parting(rank, line, line, "length", "the other run ends before this call"), count
+            return _parting(rank, line, line, "length", f"the other run ends before {_words(line)}"), count
+        if not same_size:
+            verdict, known = _shared_result_differs(left, right, rank, key, line, against)
+            count += known
+            if verdict is not None:
+                return verdict, count
+            continue
         count += 1
         if line["op"] != against["op"] or line["shapes"] != against["shapes"]:
-            if not same_size:
-                continue
             words = f"{_words(line)} against {_words(against)}"
             return _parting(rank, line, against, "call", words), count
-        if same_size and line["in"] != against["in"]:
+        if line["in"] != against["in"]:
             return _input_differs(left, right, rank, key, line, against), count
-        if not same_size or _out(mine, line) != _out(yours, against):
-            found = _result_differs(left, right, rank, key, line, against, same_size)
-            if found is not None:
-                return found, count
+        if _out(mine, line) != _out(yours, against) and int(line["n"]) in mine.done and int(against["n"]) in yours.done:
+            words = f"{_words(line)}: the result differs, though rank {rank} handed in the same"
+            return _parting(
+                rank, line, against, "result", words, (), *_by_how_much(left, right, rank, key, line)
+            ), count
+    more = [line for key, line in yours.calls.items() if key not in mine.calls]
+    if more and not _is_cut_short(mine):
+        first = min(more, key=lambda line: int(line["n"]))
+        return _parting(rank, first, first, "length", f"the first run ends before {_words(first)}"), count
     return None, count
+
+
+def _shared_result_differs(
+    left: Records, right: Records, rank: int, key: tuple[str, int], line: Line, against: Line
+) -> tuple[Parting | None, bool]:
+    """Of runs with different numbers of ranks: a result that all share, by its values; and whether they could be compared."""
+    if line["op"] != against["op"] or line["shapes"] != against["shapes"]:
+        return None, False
+    largest, relative = _by_how_much(left, right, rank, key, line)
+    if relative is None or relative < _CLOSE:
+        return None, relative is not None
+    words = f"{_words(line)}: the result differs by more than another order of adding explains"
+    return _parting(rank, line, against, "result", words, (), largest, relative), True
 
 
 def _input_differs(
@@ -127,18 +154,6 @@ def _input_differs(
         f"{low} to {high - 1}" for low, high in where[:3]
     )
     return _parting(rank, line, against, "input", words, names, largest, relative)
-
-
-def _result_differs(
-    left: Records, right: Records, rank: int, key: tuple[str, int], line: Line, against: Line, same_size: bool
-) -> Parting | None:
-    largest, relative = _by_how_much(left, right, rank, key, line)
-    if not same_size and (relative is None or relative < _CLOSE):
-        return None
-    words = f"{_words(line)}: the result differs, though rank {rank} handed in the same"
-    if not same_size:
-        words = f"{_words(line)}: the result differs by more than another order of adding explains"
-    return _parting(rank, line, against, "result", words, (), largest, relative)
 
 
 def _parting(
@@ -219,6 +234,27 @@ def _names(record: Record, count: int, where: list[tuple[int, int]]) -> list[str
                     found.append(str(name))
                 passed += size
             return found[:8]
+    return []
+
+
+def _cut_short(left: Records, right: Records, ranks: Sequence[int]) -> list[str]:
+    """A run that was killed says nothing about what would have come."""
+    found = []
+    for name, side in (("first", left), ("second", right)):
+        cut = [str(rank) for rank in ranks if _is_cut_short(side.of(rank))]
+        if cut:
+            found.append(f"the {name} run's recording was cut short at rank {', '.join(cut)}: compared up to there")
+    return found
+
+
+def _data(mine: Record, yours: Record, first: Parting) -> list[str]:
+    """Whether the runs had other data before they parted: then that is why."""
+    for kind, words in (("order", "samples chosen"), ("batch", "batches"), ("model-input", "inputs of the model")):
+        for one, other in zip(mine.marks[kind], yours.marks[kind], strict=False):
+            if one["mark"] != other["mark"]:
+                if int(one["s"]) <= first.step:
+                    return [f"data: the {words} differ from step {one['s']} on"]
+                break
     return []
 
 

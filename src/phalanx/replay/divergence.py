@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from phalanx.replay.changes import Change, changes_between, is_same_stack
 from phalanx.replay.command import Command
-from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.recordings import Recording, ReplayError, lines_of
 from phalanx.replay.rerun import Replayed, Wish, replay_all, replay_rank
 
 _DATA = ("batch", "order", "model-input")
@@ -91,7 +92,7 @@ def judge_rank(recording: Recording, rank: int, command: Command, wish: Wish, wo
         )
 
     if not one.differences:
-        return conclude(*_without_difference(recording, one), one)
+        return conclude(*_without_difference(recording, one, changes), one)
     if once:
         return conclude(Verdict.DIFFERS, f"rank {rank} differs from its recording", one)
     again = _checked(
@@ -124,15 +125,11 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
     changes = changes_between(recording, 0, replays[0].folder, command)
     fidelity = "bitwise" if is_same_stack(recording.ranks[0], replays[0].folder) else "tolerance"
     parted = [one for one in replays if one.differences]
-    raised = [one for one in replays if one.exception]
-    if not parted and raised:
-        verdict, sentence = _without_difference(recording, raised[0])
-        first = None
-    elif not parted:
-        compared = sum(one.compared for one in replays)
-        verdict, sentence = Verdict.SAME, f"all {len(replays)} ranks repeat their recordings: {compared} calls compared"
-        first = None
-    else:
+    # A rank that is stopped because its recording ends takes the others with it: what they raise then is no finding.
+    stopped = [one for one in replays if one.how in ("recording", "asked", "gap", "other call")]
+    raised = [one for one in replays if one.exception and not stopped]
+    first = None
+    if parted:
         earliest = min(parted, key=lambda one: (first_difference(one) or {}).get("step", 0))
         first = first_difference(earliest)
         verdict = Verdict.SOFTWARE if changes else Verdict.DIFFERS
@@ -140,6 +137,15 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
         sentence = (
             f"rank{'s' if len(parted) > 1 else ''} {ranks} differ from their recordings, rank {earliest.rank} first"
         )
+    elif raised:
+        verdict, sentence = _without_difference(recording, raised[0], changes)
+    else:
+        compared = sum(one.compared for one in replays)
+        verdict, sentence = Verdict.SAME, f"all {len(replays)} ranks repeat their recordings: {compared} calls compared"
+        if stopped:
+            sentence += f"; rank {stopped[0].rank}: {stopped[0].why}"
+        if any(one.how == "gap" for one in stopped) or not compared:
+            verdict = Verdict.INCOMPLETE
     return Judgement(
         verdict,
         sentence,
@@ -165,33 +171,59 @@ def _checked(one: Replayed) -> Replayed:
     return one
 
 
-def _without_difference(recording: Recording, one: Replayed) -> tuple[Verdict, str]:
+def _without_difference(recording: Recording, one: Replayed, changes: list[Change]) -> tuple[Verdict, str]:
     agreed = f"{one.compared} of {one.recorded} recorded calls compared, none differs"
     if stopped := recording.ranks[one.rank].get("stopped"):
         agreed += f" (recording had stopped: {stopped})"
-    if one.how == "gap":
+    if one.how == "gap" or not one.compared:
         return Verdict.INCOMPLETE, f"{one.why}; {agreed}"
-    failed = _recorded_failure(recording, one.rank)
-    if one.exception:
-        last = one.exception.strip().splitlines()[-1]
-        if failed or failed is None:
-            return (
-                Verdict.REPEATS,
-                f"rank {one.rank} fails again in the same way, alone ({last}): the fault is in the software or its data; {agreed}",
-            )
+    if one.how not in ("script", "exception"):
+        return Verdict.SAME, f"rank {one.rank} repeats its recording; {agreed}; {one.why}"
+    then, now = _recorded_end(recording, one.rank), _end_of(one)
+    if now and then in (now, None):
+        return (
+            Verdict.REPEATS,
+            f"rank {one.rank} fails again in the same way, alone ({now}): the fault is in the software or its data; {agreed}",
+        )
+    if now:
+        was = f"failed otherwise ({then})" if then else "did not"
         return (
             Verdict.ENDS_OTHERWISE,
-            f"rank {one.rank} fails in the replay ({last}), and did not in the recording; {agreed}",
+            f"rank {one.rank} fails in the replay ({now}), and {was} in the recording; {agreed}",
+        )
+    if then and not changes:
+        return (
+            Verdict.ENDS_OTHERWISE,
+            f"rank {one.rank} ends well in the replay, and failed in the recording ({then}); {agreed}",
+        )
+    if one.calls < one.recorded and not changes:
+        return (
+            Verdict.ENDS_OTHERWISE,
+            f"rank {one.rank} ends after {one.calls} calls in the replay, and made {one.recorded} in the recording; {agreed}",
         )
     return Verdict.SAME, f"rank {one.rank} repeats its recording; {agreed}; {one.why}"
 
 
-def _recorded_failure(recording: Recording, rank: int) -> bool | None:
+def _end_of(one: Replayed) -> str:
+    """How the replayed script failed; empty if it did not."""
+    if one.exception:
+        return one.exception.strip().splitlines()[-1]
+    return f"status {one.status}" if one.status else ""
+
+
+def _recorded_end(recording: Recording, rank: int) -> str | None:
+    """The same of the recorded rank; None where nobody knows, or where others ended it."""
+    raised = [line["what"] for line in lines_of(recording.folder(rank)) if line.get("k") == "exception"]
+    if raised:
+        return str(raised[-1])
     try:
         found = json.loads((recording.attempt / f"rank{rank}" / "exit.json").read_text(encoding="utf-8"))
-        return bool(found["code"])
+        code = int(found["code"])
     except (OSError, ValueError, KeyError):
         return None
+    if code and found.get("by"):
+        return None
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"status {code}" if code else ""
 
 
 def _with_difference(one: Replayed, changes: list[Change]) -> tuple[Verdict, str]:
@@ -204,6 +236,13 @@ def _with_difference(one: Replayed, changes: list[Change]) -> tuple[Verdict, str
     marked = [found for found in one.differences if found["kind"] in _DATA]
     if marked and (not inputs or min(found["step"] for found in marked) <= min(found["step"] for found in inputs)):
         return Verdict.DATA, f"the data is not what it was: at step {first['step']} {first['what']}"
+    if not inputs:  # only random states differ, and nothing came of it yet
+        return Verdict.DIFFERS, f"{first['what']}, and nothing that was handed to a collective differs"
+    if all(found["kind"] == "result" for found in inputs):
+        return Verdict.INCOMPLETE, (
+            f"what is kept of a result is not what rank {one.rank} noted when it arrived, first at step {first['step']}: the "
+            "recording was damaged"
+        )
     if one.how == "other call":
         return Verdict.DIFFERS, f"{one.why}; software and data are the same, as far as can be seen"
     steps = sorted({found["step"] for found in inputs})
@@ -222,14 +261,17 @@ def _with_difference(one: Replayed, changes: list[Change]) -> tuple[Verdict, str
 
 def _part(one: Path, other: Path) -> str | None:
     """Where two replays differ from each other, in words; None if they do not."""
-    for left, right in zip(_calls(one), _calls(other), strict=False):
-        for name in ("op", "g", "q", "in", "mark"):
+    mine, yours = _compared(one), _compared(other)
+    for left, right in zip(mine, yours, strict=False):
+        for name in ("k", "op", "g", "q", "in", "mark", "random"):
             if left.get(name) != right.get(name):
                 what = f"{left['op'].strip('_')} at {left.get('line')}" if "op" in left else left.get("k", "")
                 return f"at step {left.get('s')}: {what}"
+    if len(mine) != len(yours):
+        longer = max(mine, yours, key=len)[min(len(mine), len(yours))]
+        return f"at step {longer.get('s')}: one of them ended there"
     return None
 
 
-def _calls(folder: Path) -> list[dict[str, Any]]:
-    lines = (json.loads(line) for line in (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line.get("k") in ("call", *_DATA)]
+def _compared(folder: Path) -> list[dict[str, Any]]:
+    return [line for line in lines_of(folder) if line.get("k") in ("call", "step", *_DATA)]

@@ -14,7 +14,7 @@ from phalanx.replay.command import Command, taken_variables
 from phalanx.replay.inside.phalanx_record.journal import Journal
 from phalanx.replay.inside.phalanx_record.records import BrokenRecordError, Records
 from phalanx.replay.record import INSIDE
-from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.recordings import Recording, ReplayError, lines_of
 from phalanx.sources.secrets import redact
 
 
@@ -90,11 +90,7 @@ def _copy_record(recording: Recording, rank: int, target: Path, begin: int, end:
     meta.pop("schema", None)
     journal.meta(schema="phalanx.record/1", **meta)
     sizes = {int(line["n"]): (key, line) for key, line in record.calls.items()}
-    for text in (recording.folder(rank) / "calls.jsonl").read_text(encoding="utf-8").splitlines():
-        try:
-            line: dict[str, Any] = json.loads(text)
-        except ValueError:
-            break  # cut by a kill
+    for line in lines_of(recording.folder(rank)):
         kind = line.pop("k")
         if kind == "data" or (kind in ("call", "done") and _step_of(line, sizes) > end):
             continue
@@ -146,7 +142,7 @@ def _copy_sources(
         if not path.is_relative_to(base) or not path.is_file():
             left_out.append(name)
             continue
-        place = target / name
+        place = target / path.relative_to(base)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(redact(path.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
     for path in include:

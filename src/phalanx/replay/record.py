@@ -15,6 +15,7 @@ from phalanx.sources.secrets import redact
 INSIDE = Path(__file__).parent / "inside"
 _TORCH = frozenset({"torch", "horovod"})
 _TENSORFLOW = frozenset({"tensorflow", "keras"})
+REFUSED = ("horovod.tensorflow", "horovod.keras", "horovod.mxnet")  # Horovod is recorded for PyTorch
 SOURCES = "sources"  # in the bundle: the user's own files as they were, secrets redacted
 _MOST_SOURCE = 4 * 1024 * 1024
 
@@ -65,6 +66,16 @@ def keep_sources(bundle: Path, folder: Path) -> None:
         target = bundle / SOURCES / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(redact(data.decode("utf-8", "replace")), encoding="utf-8")
+
+
+def framework_of(bundle: Path) -> str:
+    """Whose collectives were recorded."""
+    for meta in bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"):
+        try:
+            return str(json.loads(meta.read_text(encoding="utf-8"))["framework"])
+        except (OSError, ValueError, KeyError):
+            continue
+    return "torch"
 
 
 def size_of(bundle: Path) -> tuple[int, int]:

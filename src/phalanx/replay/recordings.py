@@ -82,3 +82,16 @@ def _ranks(attempt: Path) -> dict[int, dict[str, Any]]:
         if isinstance(meta, dict) and meta.get("schema") == "phalanx.record/1":
             found[int(match[1])] = meta
     return dict(sorted(found.items()))
+
+
+def lines_of(record: Path) -> list[dict[str, Any]]:
+    """The whole lines of a rank's log; a kill may have cut the last one."""
+    found = []
+    for text in (record / "calls.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            break
+        if isinstance(line, dict):
+            found.append(line)
+    return found

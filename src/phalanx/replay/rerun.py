@@ -14,7 +14,7 @@ from typing import Any
 from phalanx.replay.beginning import begin_at
 from phalanx.replay.command import Command, inside_variables, variables_of
 from phalanx.replay.record import INSIDE
-from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.recordings import Recording, ReplayError, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Replayed:
     exception: str
     step: int
     compared: int
+    calls: int  # that the script made, those of steps that were passed over too
     recorded: int
     status: int
     folder: Path
@@ -162,6 +163,7 @@ def _read(rank: int, folder: Path, status: int) -> Replayed:
         exception=found["exception"],
         step=found["step"],
         compared=found["compared"],
+        calls=found["calls"],
         recorded=found["recorded"],
         status=status,
         folder=folder,
@@ -172,12 +174,7 @@ def _read(rank: int, folder: Path, status: int) -> Replayed:
 def _read_of_the_dead(rank: int, folder: Path, status: int) -> Replayed:
     """The script died by a signal: its log says how far it came."""
     name = signal.Signals(-status).name
-    lines = []
-    for text in (folder / "calls.jsonl").read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break  # cut by its death
+    lines = lines_of(folder)
     calls = [line for line in lines if line.get("k") == "call"]
     return Replayed(
         rank=rank,
@@ -186,6 +183,7 @@ def _read_of_the_dead(rank: int, folder: Path, status: int) -> Replayed:
         exception=f"ended by {name}",
         step=max((int(line.get("s", 0)) for line in lines), default=0),
         compared=len(calls),
+        calls=len(calls),
         recorded=len(calls),
         status=status,
         folder=folder,

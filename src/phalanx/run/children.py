@@ -60,9 +60,14 @@ class Children:
         self._helpers = {self._warden.pid}
 
     def start_rank(
-        self, argv: Sequence[str], variables: Mapping[str, str], streams: tuple[int, int], stdin: int | None
+        self,
+        argv: Sequence[str],
+        variables: Mapping[str, str],
+        streams: tuple[int, int],
+        stdin: int | None,
+        keep: Iterable[int] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start one rank; its output goes to the given descriptors. Raises OSError."""
+        """Start one rank; its output goes to the given descriptors, and it has those in `keep` too. Raises OSError."""
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL if stdin is None else stdin,
@@ -70,6 +75,7 @@ class Children:
             stderr=streams[1],
             env={**variables, MARK: self.mark.partition("=")[2]},
             start_new_session=True,
+            pass_fds=tuple(keep),
             preexec_fn=_dies_with_parent(),
         )
         self._tell(str(process.pid))

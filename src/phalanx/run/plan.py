@@ -99,12 +99,9 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     argv, name, script = _command(spec, folder)
     size = _size(spec)
     framework, told_by = _framework(spec, script)
-    if spec.recorder is not None and framework.NAME not in spec.recorder.frameworks:
-        able = ", ".join(sorted(spec.recorder.frameworks))
-        raise PlanError(
-            f"--record={spec.recorder.mode}: jobs of {framework.NAME} cannot be recorded so; it works for {able}"
-        )
     environment = {**inherited, **spec.environment}
+    if spec.recorder is not None and (refusal := spec.recorder.refusal(framework, told_by, environment)):
+        raise PlanError(refusal)
     threads, said = thread_variables(framework.NAME, size, environment)
     environment |= threads
     environment.setdefault("PYTHONUNBUFFERED", "1")

@@ -42,6 +42,7 @@ class _Rank:
     started: float
     code: int | None = None
     was_sent: int | None = None  # the last signal that we sent it
+    room: int | None = None  # memory that outlives it
 
 
 @dataclass(slots=True)
@@ -93,10 +94,16 @@ class Attempt:
             self.children.sweep()
             for one in living:
                 one.process.wait()
+            self._close_rooms()
             output.close()
             self.observer.close()
             self.writer.close_outputs()
         return ending.reason or Reason("done", "all ranks ended well", 0)
+
+    def _close_rooms(self) -> None:
+        for rank, one in self._ranks.items():
+            if one.room is not None and self.plan.spec.recorder is not None:
+                self.plan.spec.recorder.close_room(self.folder, rank, one.room)
 
     def write_output(self, number: int, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of a rank's output, for the bundle."""
@@ -110,16 +117,19 @@ class Attempt:
         for seat in self.plan.seats:
             self.writer.open_output(self.folder, self.number, seat.rank)
             variables = self._variables(seat, meeting)
-            watched = self._watched(seat.rank, variables)
+            room = self.plan.spec.recorder.open_room() if self.plan.spec.recorder is not None else None
+            watched = self._watched(seat.rank, variables, room)
             pipes = output.open_pipes(seat.rank)
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not _is_terminal(0) else None
             try:
-                process = self.children.start_rank(self.plan.argv, watched, pipes, stdin)
+                process = self.children.start_rank(
+                    self.plan.argv, watched, pipes, stdin, keep=() if room is None else (room,)
+                )
             finally:
                 for end in pipes:
                     os.close(end)
-            self._ranks[seat.rank] = _Rank(seat, process, time.time())
+            self._ranks[seat.rank] = _Rank(seat, process, time.time(), room=room)
             facts = {"rank": seat.rank, "pid": process.pid, "host": os.uname().nodename, "started": time.time()}
             facts |= {"role": f"{seat.role}:{seat.index}"} if self.plan.spec.roles else {}
             self.writer.write_process(self.folder, seat.rank, facts, variables)
@@ -132,11 +142,11 @@ class Attempt:
             variables.setdefault("TORCHELASTIC_ERROR_FILE", str(file))
         return variables
 
-    def _watched(self, rank: int, variables: Mapping[str, str]) -> dict[str, str]:
+    def _watched(self, rank: int, variables: Mapping[str, str], room: int | None) -> dict[str, str]:
         """The variables with those of the inside watch, which takes them away before the script sees them."""
         found = dict(variables)
         if (recorder := self.plan.spec.recorder) is not None:
-            found |= recorder.variables(self.folder, rank, self.plan.size, found)
+            found |= recorder.variables(self.folder, rank, self.plan.size, found, room)
         for name, value in self.observer.environment(rank).items():
             before = found.get(name)
             found[name] = f"{value}{os.pathsep}{before}" if name == "PYTHONPATH" and before else value

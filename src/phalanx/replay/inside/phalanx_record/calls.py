@@ -48,17 +48,70 @@ _KINDS = (
 KINDS = {kind.name: kind for kind in _KINDS}
 
 
+@dataclass(frozen=True)
+class Group:
+    """A group of ranks. Asked once and kept: every question to a process group goes through C++."""
+
+    name: str
+    words: str  # what it is called for people
+    rank: int  # this rank's place in it
+    size: int
+    members: tuple[int, ...]
+
+    @classmethod
+    def everybody(cls, name: str, rank: int, size: int) -> Group:
+        """The group of all ranks, for frameworks that have no objects for groups."""
+        return cls(name, "all ranks", rank, size, tuple(range(size)))
+
+    @classmethod
+    def of(cls, real: Any) -> Group:
+        """A process group of PyTorch's. Not kept by the object itself, which has to be collected in its time."""
+        name, rank, size = real.group_name, real.rank(), real.size()
+        known = _groups.get(name)
+        if known is None or known.rank != rank or known.size != size:
+            import torch.distributed as distributed
+
+            members = tuple(int(one) for one in distributed.get_process_group_ranks(real))
+            known = _groups[name] = cls(str(name), str(real.group_desc), rank, size, members)
+        return known
+
+
+_groups: dict[Any, Group] = {}
+_FROM_ONE_TO_ONE = ("send", "recv_", "recv_any_source_")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation as this PyTorch has it: where each argument stands."""
+
+    kind: Kind
+    overload: Any
+    places: dict[str, int]
+    unbox: Any  # makes a process group of the argument
+
+    @classmethod
+    def find(cls, name: str) -> Operation | None:
+        """None if this release does not have it."""
+        import torch
+        from torch._C._distributed_c10d import ProcessGroup
+
+        packet = getattr(torch.ops.c10d, name, None)
+        if packet is None or name not in KINDS:
+            return None
+        overload = packet.default
+        places = {argument.name: place for place, argument in enumerate(overload._schema.arguments)}
+        return cls(KINDS[name], overload, places, ProcessGroup.unbox)
+
+
 class Call:
     """One call: its kind, group and tensors, read from the arguments as the dispatcher passes them."""
 
     __slots__ = ("_args", "_operation", "group", "kind")
 
     def __init__(self, operation: Operation, args: tuple[Any, ...]) -> None:
-        from torch._C._distributed_c10d import ProcessGroup
-
         self._operation, self._args = operation, args
         self.kind = operation.kind
-        self.group = ProcessGroup.unbox(self.argument("process_group"))
+        self.group = Group.of(operation.unbox(args[operation.places["process_group"]]))
 
     def argument(self, name: str, otherwise: Any = None) -> Any:
         place = self._operation.places.get(name)
@@ -67,8 +120,8 @@ class Call:
     @property
     def series(self) -> str:
         """What its number counts in. Members make the same collectives, but each its own sends and receives."""
-        name = str(self.group.group_name)
-        return f"{name} point-to-point" if self.kind.name in ("send", "recv_", "recv_any_source_") else name
+        name = self.group.name
+        return f"{name} point-to-point" if self.kind.name in _FROM_ONE_TO_ONE else name
 
     def first_argument(self) -> Any:
         """The tensors that most operations return beside their Work."""
@@ -82,7 +135,7 @@ class Call:
         return self.kind.returns_work
 
     def _is_root(self) -> bool:
-        return bool(self.argument("root_rank") == self.group.rank())
+        return bool(self.argument("root_rank") == self.group.rank)
 
     def given(self) -> list[Any]:
         """The tensors handed in."""
@@ -98,28 +151,7 @@ class Call:
 
     def details(self) -> str:
         """The further arguments, in words: `root_rank=0`, `dst=1 tag=0`. A reduction's kind cannot be read from outside C++."""
-        return " ".join(f"{name}={self.argument(name)}" for name in self.kind.shown)
-
-
-@dataclass(frozen=True)
-class Operation:
-    """An operation as this PyTorch has it: where each argument stands."""
-
-    kind: Kind
-    overload: Any
-    places: dict[str, int]
-
-    @classmethod
-    def find(cls, name: str) -> Operation | None:
-        """None if this release does not have it."""
-        import torch
-
-        packet = getattr(torch.ops.c10d, name, None)
-        if packet is None or name not in KINDS:
-            return None
-        overload = packet.default
-        places = {argument.name: place for place, argument in enumerate(overload._schema.arguments)}
-        return cls(KINDS[name], overload, places)
+        return " ".join([f"{name}={self.argument(name)}" for name in self.kind.shown]) if self.kind.shown else ""
 
 
 def _flat(value: Any) -> list[Any]:
@@ -128,22 +160,3 @@ def _flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in _flat(item)]
     return [value]
-
-
-class Everybody:
-    """The group of all ranks, for frameworks that have no objects for groups."""
-
-    group_desc = "all ranks"
-
-    def __init__(self, name: str, rank: int, size: int) -> None:
-        self.group_name = name
-        self._rank, self._size = rank, size
-        self.ranks = list(range(size))
-
-    def rank(self) -> int:
-        """This rank's place in it."""
-        return self._rank
-
-    def size(self) -> int:
-        """How many ranks there are."""
-        return self._size

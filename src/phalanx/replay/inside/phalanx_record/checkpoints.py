@@ -10,10 +10,11 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .fingerprints import Bytes
+from .journal import check_disk
 from .state import State
 
 TENSORS, FACTS = "tensors.safetensors", "state.json"
@@ -53,10 +54,32 @@ def save_async(
 
 def write_whole(tensors: dict[str, Any], facts: dict[str, Any], path: str) -> int:
     """Write a checkpoint; it is there when this returns, or nothing of it is. Returns its bytes."""
+    return write_pieces(table_of(tensors)[0], _pieces(tensors), facts, path)
+
+
+def write_pieces(table: dict[str, Any], pieces: Iterable[Any], facts: dict[str, Any], path: str) -> int:
+    """The same of bytes that are already in a row."""
     aside = _begin(path)
-    size = _write_tensors(os.path.join(aside, TENSORS), tensors)
+    size = _write_file(os.path.join(aside, TENSORS), table, pieces)
     _finish(aside, path, facts)
     return size
+
+
+def table_of(tensors: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The header of a safetensors file of these, one behind the other; and how many bytes they are."""
+    table: dict[str, Any] = {}
+    passed = 0
+    for name, tensor in tensors.items():
+        kind = _TYPES.get(str(tensor.dtype)[6:])
+        shape = list(tensor.shape) if kind else [tensor.nbytes]
+        table[name] = {"dtype": kind or "U8", "shape": shape, "data_offsets": [passed, passed + tensor.nbytes]}
+        passed += tensor.nbytes
+    return table, passed
+
+
+def _pieces(tensors: dict[str, Any]) -> Iterator[Any]:
+    for tensor in tensors.values():
+        yield memoryview(Bytes(tensor).array)
 
 
 def _begin(path: str) -> str:
@@ -67,24 +90,18 @@ def _begin(path: str) -> str:
     return aside
 
 
-def _write_tensors(path: str, tensors: dict[str, Any]) -> int:
-    header: dict[str, Any] = {}
-    passed = 0
-    for name, tensor in tensors.items():
-        size = tensor.numel() * tensor.element_size()
-        kind = _TYPES.get(str(tensor.dtype)[6:])
-        shape = list(tensor.shape) if kind else [size]
-        header[name] = {"dtype": kind or "U8", "shape": shape, "data_offsets": [passed, passed + size]}
-        passed += size
-    text = json.dumps(header, separators=(",", ":")).encode()
+def _write_file(path: str, table: dict[str, Any], pieces: Iterable[Any]) -> int:
+    size = max((entry["data_offsets"][1] for entry in table.values()), default=0)
+    check_disk(os.path.dirname(path), size)
+    text = json.dumps(table, separators=(",", ":")).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        for tensor in tensors.values():
-            file.write(memoryview(Bytes(tensor).array))
+        for piece in pieces:
+            file.write(piece)
         file.flush()
         os.fsync(file.fileno())
-    return passed
+    return size
 
 
 def _finish(aside: str, path: str, facts: dict[str, Any]) -> None:
@@ -172,7 +189,7 @@ def _make_writer(path: str, facts: dict[str, Any]) -> Any:
 
         def write_data(self, plan: Any, planner: Any) -> Any:
             tensors = {item.index.fqn: planner.resolve_data(item).detach() for item in plan.items}
-            self.size = _write_tensors(os.path.join(self._aside, TENSORS), tensors)
+            self.size = _write_file(os.path.join(self._aside, TENSORS), table_of(tensors)[0], _pieces(tensors))
             future: Any = Future()
             future.set_result(
                 [

@@ -6,19 +6,20 @@ which is asked before any device's own, sees each call and passes it on. Nothing
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from .calls import KINDS, Call, Operation
+from .calls import KINDS, Operation
 
 Forward = Callable[[], Any]
-Handler = Callable[[Call, Forward], Any]
+Handler = Callable[[Operation, "tuple[Any, ...]", Forward], Any]
 
 _library: list[Any] = []  # dropped, it would take its kernels with it
 
 
 def stand_between(handle: Handler) -> None:
-    """Have every collective handled: `handle(call, forward)` returns what the caller gets; `forward()` does it really."""
+    """Have every collective handled: `handle(operation, args, forward)` returns what the caller gets; `forward()` does it really."""
     import torch
     from torch._C import DispatchKey, _dispatch_keyset_full_after
 
@@ -31,7 +32,7 @@ def stand_between(handle: Handler) -> None:
 
         def kernel(keys: Any, *args: Any) -> Any:
             # Not get_kernel().call_boxed, which holds the interpreter's lock while Gloo's threads need it.
-            return handle(Call(operation, args), lambda: overload.redispatch(keys & below, *args))
+            return handle(operation, args, lambda: overload.redispatch(keys & below, *args))
 
         return kernel
 
@@ -41,6 +42,12 @@ def stand_between(handle: Handler) -> None:
             kernel = kernel_of(operation)
             keep_from_compiler(kernel)
             library.impl(name, kernel, "BackendSelect", with_keyset=True)
+
+
+def step_aside() -> None:
+    """Take the kernels out again: for measurements, which must not count them where nothing is recorded."""
+    while _library:
+        _library.pop()._destroy()
 
 
 def keep_from_compiler(function: Callable[..., Any]) -> None:
@@ -55,13 +62,19 @@ def keep_from_compiler(function: Callable[..., Any]) -> None:
         pass  # releases before 2.7 have another way; compiled modules are then slower to record
 
 
+@functools.lru_cache(maxsize=None)
+def _c10d() -> Any:
+    """PyTorch's own module: asked for at every call, an import statement costs more than what it is for."""
+    from torch._C import _distributed_c10d
+
+    return _distributed_c10d
+
+
 def work_of(returned: Any) -> Any:
     """The Work in what a collective returns; None for those that have none."""
-    from torch._C._distributed_c10d import Work
-
     if returned is None:
         return None
-    return Work.unbox(returned[-1] if isinstance(returned, (tuple, list)) else returned)
+    return _c10d().Work.unbox(returned[-1] if isinstance(returned, (tuple, list)) else returned)
 
 
 def with_work(returned: Any, work: Any) -> Any:
@@ -77,8 +90,6 @@ _waiting: set[Any] = (
 
 def then(work: Any, act: Callable[[Any], None]) -> Any:
     """A Work that is complete once `act(work)` has been done after the real one."""
-    from torch._C._distributed_c10d import Work, _create_work_from_future
-
     try:
         future = work.get_future()
     except RuntimeError:  # Gloo's point-to-point calls and its reduce-scatter have none
@@ -91,38 +102,46 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
             act(work)
             return value
 
-        return _create_work_from_future(future.then(finish))
+        return _c10d()._create_work_from_future(future.then(finish))
 
-    class Followed(Work):  # type: ignore[misc]
+    followed = _followed_class()(work, act)
+    _waiting.add(followed)
+    return followed
+
+
+@functools.lru_cache(maxsize=None)
+def _followed_class() -> Any:
+    class Followed(_c10d().Work):  # type: ignore[misc]
         """Passes everything on to the real Work, and acts after the first wait."""
 
-        def __init__(self) -> None:
+        def __init__(self, work: Any, act: Callable[[Any], None]) -> None:
             super().__init__()
+            self._work, self._act = work, act
             self._is_done = False
 
         def wait(self, *timeout: Any) -> bool:
             limit = [one for one in timeout if one]  # zero says: none
-            result = work.wait(*limit)
+            result = self._work.wait(*limit)
             _waiting.discard(self)
             if not self._is_done:
                 self._is_done = True
-                act(work)
+                self._act(self._work)
             return bool(result)
 
         def is_completed(self) -> bool:
-            return bool(work.is_completed())
+            return bool(self._work.is_completed())
 
         def is_success(self) -> bool:
-            return bool(work.is_success())
+            return bool(self._work.is_success())
 
         def exception(self) -> Any:
-            return work.exception()
+            return self._work.exception()
 
         def _source_rank(self) -> int:
-            return int(work._source_rank())
+            return int(self._work._source_rank())
 
         def source_rank(self) -> int:
-            return int(work._source_rank())
+            return int(self._work._source_rank())
 
         def __hash__(self) -> int:
             return id(self)
@@ -130,22 +149,19 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
         def __eq__(self, other: object) -> bool:
             return self is other
 
-    followed = Followed()
-    _waiting.add(followed)
-    return followed
+    return Followed
 
 
 def done_work(value: Any, source: int | None) -> Any:
     """A Work that is complete already, for a collective answered from a recording."""
     import torch
-    from torch._C._distributed_c10d import Work, _create_work_from_future
 
     if source is None:
         future: Any = torch.futures.Future()
         future.set_result(value)
-        return _create_work_from_future(future)
+        return _c10d()._create_work_from_future(future)
 
-    class Received(Work):  # type: ignore[misc]
+    class Received(_c10d().Work):  # type: ignore[misc]
         """A receive from anybody: it knows whom it came from."""
 
         def wait(self, *timeout: Any) -> bool:

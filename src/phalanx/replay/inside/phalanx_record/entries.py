@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 from typing import Any
 
 from .calls import Call
-from .fingerprints import Bytes, fingerprint, of_tensors
+from .fingerprints import Bytes, of_memory, of_tensors
 from .places import users_line
+
+_STRIDED = "torch.strided"
+_MOST_TEXTS = 4096
+_texts: dict[Any, str] = {}
 
 _SHARED_ABOVE = 4096  # bytes; smaller results are kept whole by everyone, so that one rank's loss costs little
 
@@ -30,49 +36,104 @@ class Numbering:
         return number, place
 
 
-def describe(call: Call, number: int, place: int, step: int, folder: str) -> dict[str, Any]:
-    """The line of a call that is entered. Must be made before it runs: many work in place."""
-    given = call.given()
-    for tensor in (*given, *call.got()):
-        if hasattr(tensor, "layout") and (str(tensor.layout) != "torch.strided" or tensor.is_meta):
+def describe(call: Call, folder: str) -> str:
+    """The line of a call that is entered, as the inside of a JSON object, without its numbers.
+
+    Must be made before the call runs: many work in place. What is the same every time that the script comes by is kept as
+    text; the rest is hexadecimal digits.
+    """
+    given, got = call.given(), call.got()
+    shown = given or got
+    line = call.line if hasattr(call, "line") else users_line(folder)
+    key = (call.kind.name, call.series, line, *[(tensor.dtype, tensor.shape) for tensor in shown], call.details())
+    text = _texts.get(key)
+    if text is None:
+        if len(_texts) > _MOST_TEXTS:  # shapes that are new every time
+            _texts.clear()
+        text = _texts[key] = _text_of(call, shown, line)
+    for tensor in given if call.kind.gives == call.kind.gets else (*given, *got):
+        if getattr(tensor, "is_meta", False) or str(getattr(tensor, "layout", _STRIDED)) != _STRIDED:
             raise UnsupportedError(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
     wholes, parts = of_tensors(given)
-    line: dict[str, Any] = {
-        "n": number,
-        "s": step,
-        "op": call.kind.name,
-        "g": call.series,
-        "q": place,
-        "in": wholes,
-        "shapes": [[str(tensor.dtype).removeprefix("torch."), *tensor.shape] for tensor in given or call.got()],
-        "line": call.line if hasattr(call, "line") else users_line(folder),
-    }
-    if any(parts):
-        line["parts"] = parts
+    if not any(parts):
+        return f'{text},"in":{_listed(wholes)}'
+    return f'{text},"in":{_listed(wholes)},"parts":{_listed(parts)}'
+
+
+def _text_of(call: Call, shown: list[Any], line: str) -> str:
+    shapes = [[str(tensor.dtype).removeprefix("torch."), *tensor.shape] for tensor in shown]
+    facts = {"op": call.kind.name, "g": call.series, "shapes": shapes, "line": line}
     if details := call.details():
-        line["with"] = details
-    return line
+        facts["with"] = details
+    return json.dumps(facts, separators=(",", ":"))[1:-1]
 
 
-def results_of(call: Call) -> tuple[list[Bytes], list[str]]:
-    """The bytes that the rank got, and their fingerprints.
+def _listed(digits: list[str]) -> str:
+    return '["' + '","'.join(digits) + '"]' if digits else "[]"
 
-    Where all members get the same, each takes the fingerprint of its share: together they see all of it, for an N-th of the time.
+
+class Result:
+    """What a rank got: where it lies, and which part of it this rank keeps and takes the fingerprint of.
+
+    Where all members get the same, each has its share: together they see all of it, for an N-th of the time.
     """
-    held = [Bytes(tensor) for tensor in call.got()]
-    size = sum(len(one.array) for one in held)
-    begin, end = share_of(call, size)
-    if (begin, end) != (0, size):
-        return held, [f"{fingerprint(cut(held, begin, end))[0]:016x}"]
-    return held, [f"{fingerprint(one.array)[0]:016x}" for one in held]
+
+    def __init__(self, call: Call) -> None:
+        self.held = [Bytes(tensor) for tensor in call.got()]
+        self.size = sum([one.size for one in self.held])
+        self.begin, self.end = share_of(call, self.size)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this rank keeps all of it."""
+        return (self.begin, self.end) == (0, self.size)
+
+    def fingerprints(self, copy: int = 0) -> list[str]:
+        """Of each tensor where it is kept whole, else one of the share. With `copy` the share is copied to that address."""
+        if self.is_whole:
+            found = []
+            for one in self.held:
+                found.append(f"{of_memory(one.address, one.size, False, copy)[0]:016x}")
+                copy += one.size if copy else 0
+            return found
+        pieces = self._pieces()
+        if len(pieces) == 1:
+            return [f"{of_memory(*pieces[0], False, copy)[0]:016x}"]
+        if not copy:
+            data = self.share()
+            return [f"{of_memory(data.ctypes.data, len(data), False)[0]:016x}"]
+        at = copy
+        for address, size in pieces:
+            ctypes.memmove(at, address, size)
+            at += size
+        return [f"{of_memory(copy, self.end - self.begin, False)[0]:016x}"]
+
+    def share(self) -> Any:
+        """The kept bytes, as one array; a view where they lie in one tensor."""
+        import numpy
+
+        arrays = [
+            numpy.frombuffer((ctypes.c_uint8 * size).from_address(place), numpy.uint8) for place, size in self._pieces()
+        ]
+        return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays) if arrays else numpy.empty(0, numpy.uint8)
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Address and size of what the share is made of: several tensors are thought of as one."""
+        found, passed = [], 0
+        for one in self.held:
+            low, high = max(self.begin - passed, 0), min(self.end - passed, one.size)
+            if low < high:
+                found.append((one.address + low, high - low))
+            passed += one.size
+        return found
 
 
 def share_of(call: Call, size: int) -> tuple[int, int]:
     """The range of the result's bytes that this rank keeps: all, or its part where every member gets the same."""
-    members = call.group.size()
+    members = call.group.size
     if not call.kind.alike or members == 1 or size <= _SHARED_ABOVE:
         return 0, size
-    return share(size, call.group.rank(), members)
+    return share(size, call.group.rank, members)
 
 
 def share(size: int, member: int, members: int) -> tuple[int, int]:
@@ -82,18 +143,3 @@ def share(size: int, member: int, members: int) -> tuple[int, int]:
         return size if number == members else size * number // members // 8 * 8
 
     return bound(member), bound(member + 1)
-
-
-def cut(held: list[Bytes], begin: int, end: int) -> Any:
-    """A range of bytes out of several arrays that are thought of as one."""
-    import numpy
-
-    pieces, passed = [], 0
-    for one in held:
-        low, high = max(begin - passed, 0), min(end - passed, len(one.array))
-        if low < high:
-            pieces.append(one.array[low:high])
-        passed += len(one.array)
-    if len(pieces) == 1:
-        return pieces[0]
-    return numpy.concatenate(pieces) if pieces else numpy.empty(0, numpy.uint8)

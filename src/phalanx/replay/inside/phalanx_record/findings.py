@@ -103,6 +103,7 @@ class Findings:
             "exception": exception,
             "step": self._training.step,
             "compared": self.compared,
+            "calls": calls,
             "recorded": len(self._record.calls),
             "differences": self.differences,
         }

@@ -11,7 +11,7 @@ from typing import Any
 
 from .alone import load_plain
 from .arrival import Act
-from .calls import Everybody, Kind
+from .calls import Group, Kind
 from .entries import UnsupportedError
 from .settings import Settings
 
@@ -27,7 +27,7 @@ class HorovodCall:
 
     is_async = True
 
-    def __init__(self, name: str, args: tuple[Any, ...], group: Everybody) -> None:
+    def __init__(self, name: str, args: tuple[Any, ...], group: Group) -> None:
         kind = _kind_of(name)
         self.kind = Kind(kind, alike=kind in _ALIKE)
         self.group = group
@@ -40,7 +40,7 @@ class HorovodCall:
             return
         gets, named = _PLACES[kind]
         self._given, self._got = _listed(args[0]), _listed(args[gets])
-        if kind == "broadcast" and args[2] != group.rank():
+        if kind == "broadcast" and args[2] != group.rank:
             self._given = []  # only the root's counts
         if kind == "alltoall":
             self._got = [*self._got, args[3]]
@@ -74,7 +74,7 @@ def _listed(value: Any) -> list[Any]:
 class _Library(ABC):
     """Stands for Horovod's native module; what is not an operation is the real one's."""
 
-    def __init__(self, real: Any, group: Everybody) -> None:
+    def __init__(self, real: Any, group: Group) -> None:
         self._real, self._group = real, group
         self._pending: dict[int, tuple[int, HorovodCall]] = {}
 
@@ -96,7 +96,7 @@ class _Library(ABC):
 
 
 class _Recording(_Library):
-    def __init__(self, real: Any, group: Everybody, recorder: Any) -> None:
+    def __init__(self, real: Any, group: Group, recorder: Any) -> None:
         super().__init__(real, group)
         self._recorder = recorder
 
@@ -105,7 +105,7 @@ class _Recording(_Library):
         if not self._recorder.is_stopped:
             with self._recorder.guarded():
                 call = HorovodCall(name, args, self._group)
-                number = self._recorder.enter(call)["n"]
+                number = self._recorder.enter(call)
         handle = real(*args)
         if call is not None and number is not None:
             self._pending[handle] = (number, call)
@@ -120,7 +120,7 @@ class _Recording(_Library):
 
 
 class _Answering(_Library):
-    def __init__(self, real: Any, group: Everybody, player: Any) -> None:
+    def __init__(self, real: Any, group: Group, player: Any) -> None:
         super().__init__(real, group)
         self._player = player
         self._handles = 0
@@ -137,7 +137,7 @@ class _Answering(_Library):
 
 def record_with(recorder: Any, settings: Settings) -> dict[str, Act]:
     """What to do when Horovod is imported, to record it."""
-    group = Everybody("horovod", settings.rank, settings.size)
+    group = Group.everybody("horovod", settings.rank, settings.size)
 
     def arrived(module: ModuleType) -> None:
         names = vars(module)
@@ -152,12 +152,15 @@ def record_with(recorder: Any, settings: Settings) -> dict[str, Act]:
 
         names["init"] = init
 
-    return {_MODULE: arrived}
+    def refuse(module: ModuleType) -> None:
+        recorder.stop(UnsupportedError(f"{module.__name__} is not recorded: Horovod is for PyTorch only"))
+
+    return {_MODULE: arrived, "horovod.tensorflow": refuse}
 
 
 def answer_with(player: Any, settings: Settings) -> dict[str, Act]:
     """What to do when Horovod is imported, to answer it from a recording: no controller, no peers."""
-    group = Everybody("horovod", settings.rank, settings.size)
+    group = Group.everybody("horovod", settings.rank, settings.size)
 
     def arrived(module: ModuleType) -> None:
         names = vars(module)

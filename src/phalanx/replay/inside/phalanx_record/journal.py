@@ -18,29 +18,42 @@ _ENTRY_ROOM = 160  # bytes of header that one tensor takes at most
 _FILE_SIZE = 512 * 1024 * 1024
 _FREE_AT_LEAST = 512 * 1024 * 1024  # bytes of the disk that a recording leaves to the job
 
+_LOOKED_AFTER = 64 * 1024 * 1024  # bytes
+
 
 class DiskFullError(OSError):
     """The disk has no room left for a recording."""
 
 
+def check_disk(folder: str, size: int = 0) -> None:
+    """Raise DiskFullError where so many more bytes would take what is the job's."""
+    room = os.statvfs(folder)
+    if room.f_bavail * room.f_frsize < _FREE_AT_LEAST + size:
+        raise DiskFullError(f"less than {_FREE_AT_LEAST // 2**20} MiB would be left on the disk")
+
+
 class Journal:
     """One rank's record folder, being written."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, first_file: int = 0) -> None:
         os.makedirs(folder, exist_ok=True)
         self.folder = folder
         self._lock = threading.Lock()
         self._log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._tensors: TensorFile | None = None
-        self._files = 0
+        self._files = first_file
+        self._until_check = 0  # bytes that may be written before the disk is looked at again
         self.bytes_of_tensors = 0
         self.bytes_of_log = 0
         self._meta: dict[str, Any] = {}
 
     def line(self, kind: str, /, **facts: Any) -> None:
         """Append what happened."""
-        facts["k"] = kind
-        data = (json.dumps(facts, separators=(",", ":")) + "\n").encode()
+        self.text(f'"k":"{kind}",{_encode(facts)[1:-1]}' if facts else f'"k":"{kind}"')
+
+    def text(self, inside: str) -> None:
+        """Append a line that is JSON already, but for the braces."""
+        data = f"{{{inside}}}\n".encode()
         _write(self._log, data)
         self.bytes_of_log += len(data)
 
@@ -56,6 +69,10 @@ class Journal:
     def tensor(self, name: str, data: Any) -> list[int]:
         """Keep bytes; returns [file, offset, size], to be put into the log."""
         with self._lock:
+            self._until_check -= len(data)
+            if self._until_check < 0:
+                check_disk(self.folder, len(data) + _LOOKED_AFTER)
+                self._until_check = _LOOKED_AFTER
             if self._tensors is None or self._tensors.is_full:
                 self._next_file()
             assert self._tensors is not None
@@ -66,9 +83,6 @@ class Journal:
     def _next_file(self) -> None:
         if self._tensors is not None:
             self._tensors.close()
-        room = os.statvfs(self.folder)
-        if room.f_bavail * room.f_frsize < _FREE_AT_LEAST + _FILE_SIZE // 8:
-            raise DiskFullError(f"less than {_FREE_AT_LEAST // 2**20} MiB are left on the disk")
         self._tensors = TensorFile(os.path.join(self.folder, tensor_file(self._files)))
         self._files += 1
 
@@ -78,6 +92,9 @@ class Journal:
             if self._tensors is not None:
                 self._tensors.close()
                 self._tensors = None
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def tensor_file(number: int) -> str:
@@ -114,6 +131,9 @@ class TensorFile:
 
 
 def _write(descriptor: int, data: Any) -> None:
-    left = memoryview(data).cast("B")
+    passed = os.write(descriptor, data)
+    if passed == len(data):
+        return
+    left = memoryview(data).cast("B")[passed:]
     while left:
         left = left[os.write(descriptor, left) :]

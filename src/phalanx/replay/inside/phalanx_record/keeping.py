@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from .calls import Call
 from .checkpoints import Schedule, save_async
-from .entries import cut, share_of
-from .fingerprints import Bytes
+from .entries import Result
 from .journal import Journal
 from .ring import ALWAYS_KEPT, KEPT_AT_START, Listener, Ring
+from .segments import is_room, make_room
 from .settings import Settings
 from .state import capture
 from .training import Training
@@ -22,11 +23,18 @@ _AGREED_AHEAD = 8  # steps between deciding on a checkpoint by time and making i
 
 
 class Keeper:
-    """Called under the recorder's lock."""
+    """Of one rank. Results come from several threads; all else is called under the recorder's lock."""
 
-    def __init__(self, settings: Settings, journal: Journal, training: Training, write: Callable[[str], None]) -> None:
-        self._settings, self._journal, self._training = settings, journal, training
-        self._ring = Ring(settings.keep_steps) if settings.mode == "ring" else None
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Journal,
+        training: Training,
+        write: Callable[[str], None],
+        lock: threading.RLock,
+    ) -> None:
+        self._settings, self._journal, self._training, self._lock = settings, journal, training, lock
+        self._ring = _make_ring(settings) if settings.mode == "ring" else None
         self._schedule = Schedule(settings.every_steps)
         self._failed = False
         self._saw_nan = False
@@ -35,20 +43,23 @@ class Keeper:
         self._agreed = os.path.join(os.path.dirname(settings.request), "checkpoint-at") if settings.request else ""
         self._next_by_time = time.monotonic() + settings.every_seconds
 
-    def result(self, number: int, step: int, call: Call, held: list[Bytes]) -> dict[str, Any]:
-        """Keep a result, or this rank's share; what is said of it in the log."""
-        size = sum(len(one.array) for one in held)
-        if not size or self._settings.mode == "light":
-            return {}
-        begin, end = share_of(call, size)
-        data = cut(held, begin, end)
-        if self._ring is None or size <= (ALWAYS_KEPT if step else KEPT_AT_START):
-            return {"at": self._journal.tensor(str(number), data), "share": [begin, end], "of": size}
-        self._ring.add(number, step, data, [begin, end], size)
+    def result(self, number: int, step: int, call: Call) -> dict[str, Any]:
+        """Take the fingerprints of a result and keep it, or this rank's share; what is said of it in the log."""
+        result = Result(call)
+        if not result.size or self._settings.mode == "light":
+            return {"out": result.fingerprints()}
+        share = [result.begin, result.end]
+        if self._ring is None or result.size <= (ALWAYS_KEPT if step else KEPT_AT_START):
+            place = self._journal.tensor(str(number), result.share())
+            return {"out": result.fingerprints(), "at": place, "share": share, "of": result.size}
+        with self._lock:
+            space = self._ring.reserve(number, share, result.size)
+        out = result.fingerprints(space.address)
+        space.commit()
         if not self._saw_nan and call.kind.name in ("allreduce_", "_reduce_scatter_base_") and _has_nan(call):
             self._saw_nan = True
             self._write(f"a value that is not finite in {call.kind.name.strip('_')} of step {step}")
-        return {}
+        return {"out": out}
 
     def stepped(self, step: int) -> None:
         """A step is over: the moment for snapshots and checkpoints."""
@@ -58,11 +69,11 @@ class Keeper:
                 self._ring.snapshot(state)
         if self._failed or not self._schedule.take(step, self._step_by_time(step)):
             return
+        began = time.perf_counter()
         state = capture(self._training)
         if state is None:
             self._schedule.release()
             return
-        began = time.perf_counter()
         try:
             save_async(state, self._journal.folder, self._saved(step), self._not_saved)
         except Exception as error:  # a checkpoint that fails costs the checkpoints, not the log
@@ -106,17 +117,22 @@ class Keeper:
     def write_ring(self, why: str) -> None:
         """Write what the ring holds."""
         if self._ring is not None:
-            size = self._ring.write(self._journal.folder, self._journal.tensor, self._journal.line)
+            begin, size = self._ring.write(self._journal.folder, self._journal.tensor, self._journal.line)
             step = self._training.step
-            self._journal.line(
-                "written", why=why, s=step, begin=self._ring.begin, bytes=size, most_bytes=self._ring.most_bytes
-            )
+            self._journal.line("written", why=why, s=step, begin=begin, bytes=size, most_bytes=self._ring.most_bytes)
 
     def close(self) -> None:
         """The rank ends: its share of the last steps may be needed for another's replay."""
         if self._listener is not None:
             self._listener.close()
         self.write_ring("the rank ended")
+
+
+def _make_ring(settings: Settings) -> Ring:
+    if not is_room(settings.room):  # not given, or closed by a wrapper: then the ring dies with its rank
+        return Ring(settings.keep_steps, make_room())
+    os.set_inheritable(settings.room, False)  # it is this process's affair, not that of those it starts
+    return Ring(settings.keep_steps, settings.room)
 
 
 def _has_nan(call: Call) -> bool:

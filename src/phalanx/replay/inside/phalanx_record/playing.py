@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import threading
@@ -10,21 +11,21 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from . import chance, checkpoints, dispatch, horovod, state, tensorflow
+from . import chance, checkpoints, dispatch, fingerprints, horovod, state, tensorflow
 from .alone import refuse_objects, stand_in
 from .arrival import Act
-from .calls import KINDS, Call
+from .calls import KINDS, Call, Operation
 from .debugging import Debugging
-from .entries import Numbering, describe, results_of
+from .entries import Numbering, Result, describe
 from .findings import Findings, words
-from .fingerprints import Bytes, size_of
+from .fingerprints import size_of
 from .journal import Journal
 from .recording import at_first_group
-from .records import BrokenRecordError, Records
+from .records import BrokenRecordError, Records, put
 from .settings import Settings
 from .skipping import Skipping, plausible, wrap_loaders
 from .software import software, sources
-from .training import Training
+from .training import Training, mark_of
 
 
 def prepare(settings: Settings) -> dict[str, Act]:
@@ -59,6 +60,8 @@ class Player:
         self._skipping = Skipping(settings.first)
         self._has_begun = False
         self.journal.meta(schema="phalanx.record/1", rank=settings.rank, size=settings.size, mode="light")
+        if settings.native:
+            fingerprints.use(settings.native)
         atexit.register(self.end, "the script ended")
         self._follow_exceptions()
 
@@ -84,15 +87,15 @@ class Player:
             wrap_loaders(self._skipping)
         dispatch.stand_between(self.handle)
 
-    def handle(self, call: Call, forward: dispatch.Forward) -> Any:
+    def handle(self, operation: Operation, args: tuple[Any, ...], forward: dispatch.Forward) -> Any:
         """One collective."""
+        call = Call(operation, args)
         with self._lock:
             group = call.series
             number, place = self._numbering.next(group)
             if self._skipping.is_on:
                 return self._pass_over(call, group, place)
-            line = describe(call, number, place, self.training.step, self.settings.script)
-            self.journal.line("call", **line)
+            line = self._described(call, number, place)
             recorded = self.record.calls.get((group, place))
             if recorded is None:
                 self.finish(f"the recording ends before {words(line)}: the rank did not come so far")
@@ -115,8 +118,7 @@ class Player:
             if self._skipping.is_on:
                 self._pass_over(call, call.series, place)
                 return
-            line = describe(call, number, place, self.training.step, self.settings.script)
-            self.journal.line("call", **line)
+            line = self._described(call, number, place)
             if recorded is None:
                 self.finish(f"the recording ends before {words(line)}: the rank did not come so far")
             elif done is None:
@@ -125,6 +127,12 @@ class Player:
                 self._compare(call, line, recorded)
                 if call.got():
                     self._fill(call, call.got(), line, done)
+
+    def _described(self, call: Any, number: int, place: int) -> dict[str, Any]:
+        line: dict[str, Any] = json.loads(f"{{{describe(call, self.settings.script)}}}")
+        line |= {"n": number, "q": place, "s": self.training.step}
+        self.journal.line("call", **line)
+        return line
 
     def _compare(self, call: Call, line: dict[str, Any], recorded: dict[str, Any]) -> None:
         if not self._findings.call(call, line, recorded):
@@ -161,7 +169,7 @@ class Player:
         tensors = call.got()
         size = sum(size_of(tensor) for tensor in tensors)
         try:
-            self._put(tensors, self.records.result(self.settings.rank, group, place, size))
+            put(tensors, self.records.pieces(self.settings.rank, group, place, size))
         except BrokenRecordError:
             plausible(call)
         if not call.kind.returns_work or call.kind.name not in KINDS:
@@ -179,8 +187,12 @@ class Player:
         path = os.path.join(self.record.folder, checkpoints.folder_name(step, "snapshot"))
         if not os.path.isdir(path):
             path = os.path.join(self.record.folder, checkpoints.folder_name(step))
-        tensors, facts = checkpoints.read(path)
-        left = state.restore(self.training, tensors, facts)
+        try:
+            tensors, facts = checkpoints.read(path)
+            left = state.restore(self.training, tensors, facts)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            self.finish(f"the checkpoint after step {step} does not fit the script: {error}", "gap")
+            return
         if left:
             self.finish(
                 f"the checkpoint after step {step} does not fit the script: no place for {', '.join(left[:5])}", "gap"
@@ -190,33 +202,15 @@ class Player:
     def _fill(self, call: Call, tensors: list[Any], line: dict[str, Any], done: dict[str, Any]) -> None:
         size = sum(size_of(tensor) for tensor in tensors)
         try:
-            data = self.records.result(self.settings.rank, line["g"], line["q"], size)
+            pieces = self.records.pieces(self.settings.rank, line["g"], line["q"], size)
         except BrokenRecordError as error:
             # A ring has an end; in a full recording the same is a gap.
             how = "recording" if self.settings.mode == "ring" and self._findings.compared > 1 else "gap"
             self.finish(f"the recording does not hold the result of {words(line)}: {error}", how)
             return
-        self._put(tensors, data)
-        _, fingerprints = results_of(call)
-        if fingerprints != done["out"]:
+        put(tensors, pieces)
+        if Result(call).fingerprints() != done["out"]:
             self._findings.result(line, "this rank's result was not what its peers kept of it")
-
-    def _put(self, tensors: list[Any], data: bytearray) -> None:
-        import numpy
-
-        passed = 0
-        for tensor in tensors:
-            size = size_of(tensor)
-            source = numpy.frombuffer(data, numpy.uint8, size, passed)
-            passed += size
-            target = Bytes(tensor)
-            if target.is_view:
-                target.array[:] = source
-            else:
-                import torch
-
-                flat = torch.frombuffer(bytearray(source.tobytes()), dtype=tensor.dtype) if size else tensor.reshape(-1)
-                tensor.detach().copy_(flat.view(tensor.shape))
 
     def _among_peers(self, call: Call, forward: dispatch.Forward, recorded: Any, number: int) -> Any:
         returned = forward()
@@ -225,9 +219,9 @@ class Player:
 
         def compare(_: Any) -> None:
             with self._lock:
-                _, fingerprints = results_of(call)
-                self.journal.line("done", n=number, out=fingerprints)
-                if done is not None and fingerprints != done["out"]:
+                out = Result(call).fingerprints()
+                self.journal.line("done", n=number, out=out)
+                if done is not None and out != done["out"]:
                     self._findings.result(recorded, "the result differs")
 
         if work is None or (not call.kind.gets and call.kind.gives):
@@ -251,7 +245,8 @@ class Player:
                 self.finish(f"step {self.settings.last} is done, as asked", "asked")
         self._debugging.at_step(step)
 
-    def _batch(self, kind: str, loader: int, mark: str) -> None:
+    def _batch(self, kind: str, loader: int, batch: Any) -> None:
+        mark = mark_of(kind, batch)
         with self._lock:
             self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
             self._findings.batch(kind, mark, counts=kind != "model-input" or not self._skipping.is_on)

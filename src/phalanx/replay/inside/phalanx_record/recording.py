@@ -12,15 +12,15 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import chance, dispatch, horovod, tensorflow
+from . import chance, dispatch, fingerprints, horovod, tensorflow
 from .arrival import Act
-from .calls import Call
-from .entries import Numbering, describe, results_of
+from .calls import Call, Group, Operation
+from .entries import Numbering, describe
 from .journal import LOG, Journal
 from .keeping import Keeper
 from .settings import Settings
 from .software import software, sources
-from .training import Training, buckets_of
+from .training import Training, buckets_of, mark_of
 
 current: list[Recorder] = []  # this process's, for measurements that switch it off and on
 
@@ -55,7 +55,7 @@ class Recorder:
         self.settings = settings
         self.training = Training()
         self._numbering = Numbering()
-        self._groups: set[str] = set()
+        self._groups: dict[str, Group] = {}
         self._sources: dict[str, str] = {}
         self._lock = threading.RLock()
         self._keeper: Keeper | None = None
@@ -86,10 +86,13 @@ class Recorder:
                 size=settings.size,
                 mode=settings.mode,
                 seed=settings.seed,
+                fingerprints=fingerprints.NAME,
             )
+            if settings.native:
+                fingerprints.use(settings.native)
             if framework != "tensorflow":
                 self._follow_torch()
-            self._keeper = Keeper(self.settings, self.journal, self.training, self.write)
+            self._keeper = Keeper(self.settings, self.journal, self.training, self.write, self._lock)
             self.journal.meta(framework=framework, software=software(), sources=self._sources_so_far())
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
@@ -111,52 +114,56 @@ class Recorder:
         """A context in which a fault ends the recording."""
         return _Guard(self)
 
-    def handle(self, call: Call, forward: dispatch.Forward) -> Any:
+    def handle(self, operation: Operation, args: tuple[Any, ...], forward: dispatch.Forward) -> Any:
         """One collective."""
-        line: dict[str, Any] | None = None
+        number = -1
         if not self.is_stopped and os.getpid() == self._pid:
             with self.guarded():
-                line = self.enter(call)
-        if line is None:
-            return forward()
-        number = line["n"]
+                call = Call(operation, args)
+                number = self.enter(call)
         returned = forward()
-        if not call.kind.gets and call.kind.gives:
-            return returned  # a send: nothing comes of it
-        work = dispatch.work_of(returned)
-        if work is None:
+        if number < 0 or (not call.kind.gets and call.kind.gives):
+            return returned  # not recorded, or a send: nothing comes of it
+        if not call.is_async:
+            return self._waited(number, call, returned)
+        with self.guarded():
+            work = dispatch.work_of(returned)
+            if work is not None:
+                return dispatch.with_work(returned, dispatch.then(work, lambda done: self.leave(number, call, done)))
             self.leave(number, call, None)
-            return returned
-        if call.is_async:
-            return dispatch.with_work(returned, dispatch.then(work, lambda done: self.leave(number, call, done)))
-        work.wait()
+        return returned
+
+    def _waited(self, number: int, call: Call, returned: Any) -> Any:
+        work = None
+        with self.guarded():
+            work = dispatch.work_of(returned)
+        if work is not None:
+            work.wait()  # not guarded: a collective that fails is the script's affair
         self.leave(number, call, work)
         return returned
 
-    def enter(self, call: Call) -> dict[str, Any]:
-        """Write down that a call begins; raises where it cannot be recorded."""
+    def enter(self, call: Call) -> int:
+        """Write down that a call begins, and return its number; raises where it cannot be recorded."""
+        text = describe(call, self.settings.script)
         with self._lock:
-            group = call.group.group_name
-            if group not in self._groups:
-                self._groups.add(group)
-                self.journal.line("group", g=group, ranks=_members(call.group), name=call.group.group_desc)
+            group = call.group
+            if self._groups.get(group.name) is not group:
+                self._groups[group.name] = group
+                self.journal.line("group", g=group.name, ranks=group.members, name=group.words)
             number, place = self._numbering.next(call.series)
-            line = describe(call, number, place, self.training.step, self.settings.script)
-            self.journal.line("call", **line)
-            return line
+            self.journal.text(f'"k":"call","n":{number},"q":{place},"s":{self.training.step},{text}')
+            return number
 
     def leave(self, number: int, call: Call, work: Any, **more: Any) -> None:
         """A collective is complete. Called by whichever thread completed it."""
         if self.is_stopped:
             return
-        with self.guarded(), self._lock:
-            held, fingerprints = results_of(call)
-            facts: dict[str, Any] = {"n": number, "out": fingerprints, **more}
+        with self.guarded():
+            assert self._keeper is not None
+            facts = self._keeper.result(number, self.training.step, call)
             if call.kind.name == "recv_any_source_" and work is not None:
                 facts["src"] = int(work._source_rank())
-            if self._keeper is not None:
-                facts |= self._keeper.result(number, self.training.step, call, held)
-            self.journal.line("done", **facts)
+            self.journal.line("done", n=number, **facts, **more)
 
     def _step(self, step: int) -> None:
         if self.is_stopped:
@@ -169,11 +176,11 @@ class Recorder:
             with self.guarded():
                 self.journal.meta(sources=self._sources_so_far(), buckets=_buckets(self.training))
 
-    def _batch(self, kind: str, loader: int, mark: str) -> None:
+    def _batch(self, kind: str, loader: int, batch: Any) -> None:
         if self.is_stopped:
             return
-        with self.guarded(), self._lock:
-            self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
+        with self.guarded():
+            self.journal.line(kind, s=self.training.step, loader=loader, mark=mark_of(kind, batch))
 
     def _epoch(self, loader: int) -> None:
         if self.is_stopped:
@@ -191,7 +198,11 @@ class Recorder:
         before = sys.excepthook
 
         def told(kind: Any, error: Any, trace: Any) -> None:
-            self.write(f"{kind.__name__}: {error}"[:500])
+            why = f"{kind.__name__}: {error}"[:500]
+            if not self.is_stopped and os.getpid() == self._pid:
+                with self.guarded():
+                    self.journal.line("exception", s=self.training.step, what=why)
+            self.write(why)
             before(kind, error, trace)
 
         sys.excepthook = told
@@ -246,14 +257,6 @@ class _Guard:
             self._recorder.stop(error)
             return True
         return False
-
-
-def _members(group: Any) -> list[int]:
-    if hasattr(group, "ranks"):
-        return list(group.ranks)
-    import torch.distributed as distributed
-
-    return [int(rank) for rank in distributed.get_process_group_ranks(group)]
 
 
 def _buckets(training: Training) -> list[dict[str, Any]]:

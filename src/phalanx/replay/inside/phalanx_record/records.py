@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from .entries import share
+from .fingerprints import NAME, Bytes
 from .journal import LOG, META, tensor_file
 
 Line = dict[str, Any]
@@ -31,8 +32,16 @@ class Record:
         self.marks: dict[str, list[Line]] = {"batch": [], "order": [], "model-input": []}
         self.epochs: list[Line] = []
         self.checkpoints: dict[int, Line] = {}
+        made_by = self.meta.get("fingerprints", NAME)
+        if made_by != NAME:
+            raise BrokenRecordError(
+                f"{folder} was recorded by another release: its fingerprints are {made_by!r}, not {NAME!r}"
+            )
         for line in _read_lines(os.path.join(folder, LOG)):
-            self._sort_in(line)
+            try:
+                self._sort_in(line)
+            except (KeyError, TypeError, ValueError) as error:
+                raise BrokenRecordError(f"{folder}: a line of the log is not what it should be: {error!r}") from error
         self._files: dict[int, mmap.mmap] = {}
 
     def _sort_in(self, line: Line) -> None:
@@ -65,8 +74,11 @@ class Record:
         begin, end = (int(value) for value in line["share"])
         if file not in self._files:
             path = os.path.join(self.folder, tensor_file(file))
-            with open(path, "rb") as opened:
-                self._files[file] = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            try:
+                with open(path, "rb") as opened:
+                    self._files[file] = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError) as error:
+                raise BrokenRecordError(f"{path}: {error}") from error
         whole = memoryview(self._files[file])
         if offset < 0 or size < 0 or offset + size > len(whole) or end - begin != size:
             raise BrokenRecordError(f"{self.folder}: the result of call {number} lies outside of its file")
@@ -86,16 +98,18 @@ class Records:
             self._opened[rank] = Record(os.path.join(self._attempt, f"rank{rank}", "record"))
         return self._opened[rank]
 
-    def result(self, rank: int, group: str, place: int, size: int) -> bytearray:
-        """All bytes that a rank got in a call, put together from the shares of its members."""
+    def result(self, rank: int, group: str, place: int, size: int) -> bytes:
+        """All bytes that a rank got in a call."""
+        return b"".join(self.pieces(rank, group, place, size))
+
+    def pieces(self, rank: int, group: str, place: int, size: int) -> list[memoryview]:
+        """The same as the shares of its members, one behind the other, not copied. Raises BrokenRecordError."""
         own = self.of(rank)
-        number = int(own.calls[group, place]["n"])
-        kept = own.piece(number)
-        found = bytearray(size)
+        kept = own.piece(int(own.calls[group, place]["n"]))
         if kept is not None and kept[:2] == (0, size):
-            found[:] = kept[2]
-            return found
+            return [kept[2]]
         members = own.groups.get(group.split(" ")[0], [])
+        found = []
         for index, member in enumerate(members):
             begin, end = share(size, index, len(members))
             if begin == end:
@@ -105,8 +119,32 @@ class Records:
             piece = record.piece(int(line["n"])) if line is not None else None
             if piece is None or piece[0] > begin or piece[1] < end or piece[1] > size:
                 raise BrokenRecordError(f"rank {member}'s share of the result is not in the recording")
-            found[begin:end] = piece[2][begin - piece[0] : end - piece[0]]
+            found.append(piece[2][begin - piece[0] : end - piece[0]])
+        if sum(map(len, found)) != size:
+            raise BrokenRecordError("the result is not in the recording")
         return found
+
+
+def put(tensors: list[Any], pieces: list[memoryview]) -> None:
+    """Fill tensors with these bytes, one behind the other."""
+    import numpy
+
+    left = [numpy.frombuffer(piece, numpy.uint8) for piece in pieces if len(piece)]
+    for tensor in tensors:
+        held = Bytes(tensor)
+        target = held.array if held.is_view else numpy.empty(held.size, numpy.uint8)
+        passed = 0
+        while passed < held.size:
+            source = left.pop(0)
+            count = min(len(source), held.size - passed)
+            target[passed : passed + count] = source[:count]
+            passed += count
+            if count < len(source):
+                left.insert(0, source[count:])
+        if not held.is_view and held.size:
+            import torch
+
+            tensor.detach().copy_(torch.from_numpy(target).view(tensor.dtype).view(tensor.shape))
 
 
 def _read_meta(folder: str) -> dict[str, Any]:

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from .checkpoints import folder_name, write_whole
+from .checkpoints import folder_name, table_of, write_pieces
+from .fingerprints import Bytes
+from .segments import RESULT, SEGMENTS, SNAPSHOT, Segment, Space, held_in
 from .state import State
 
 ALWAYS_KEPT = 4096  # bytes; smaller results are written at once: they steer the script, and cost nothing
 KEPT_AT_START = 1 << 20  # the same before the first step, where objects and settings are exchanged
 
 
-@dataclass(frozen=True)
-class _Result:
-    number: int
-    step: int
-    data: Any
-    share: list[int]
-    size: int  # of the whole result
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    step: int
-    tensors: dict[str, Any]
-    facts: dict[str, Any]
-
-
 class Ring:
-    """Two snapshots of the state at most, and all results since the older: at least `steps` steps, at most twice as many."""
+    """Two stretches of steps: at least `steps` steps, at most twice as many. Each but the first begins with a snapshot."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, room: int) -> None:
         self._steps = steps
-        self._results: deque[_Result] = deque()
-        self._snapshots: deque[_Snapshot] = deque()
-        self._written: set[int] = set()
-        self._spare: list[dict[str, Any]] = []  # memory of dropped snapshots: taking it anew costs more than the copy
-        self.bytes_held = 0
+        self._room = room
+        self._segments = [Segment(room, index) for index in range(SEGMENTS)]
+        self._stretch = 1
+        self._segments[1].begin(1)
+        self.written: set[int] = set()
+        self.bytes_kept = 0  # of results, since the start
         self.most_bytes = 0
 
-    def add(self, number: int, step: int, data: Any, share: list[int], size: int) -> None:
-        """Keep a result; `data` is copied."""
-        self._results.append(_Result(number, step, data.copy(), share, size))
-        self.bytes_held += len(data)
-        self.most_bytes = max(self.most_bytes, self.bytes_held)
+    @property
+    def _segment(self) -> Segment:
+        return self._segments[self._stretch % SEGMENTS]
+
+    def reserve(self, number: int, share: list[int], size: int) -> Space:
+        """Room for a result; of `size` bytes in all this rank keeps its share."""
+        self.bytes_kept += share[1] - share[0]
+        return self._segment.reserve(RESULT, {"n": number, "share": share, "of": size}, share[1] - share[0])
 
     def wants_snapshot(self, step: int) -> bool:
         """Whether the state after this step begins a new stretch."""
@@ -56,41 +45,49 @@ class Ring:
 
     def snapshot(self, state: State) -> None:
         """Copy the state, and forget what lies before the older snapshot."""
-        into = self._spare.pop() if self._spare else {}
-        for name, tensor in state.tensors.items():
-            held = into.get(name)
-            if held is not None and held.shape == tensor.shape and held.dtype == tensor.dtype:
-                held.copy_(tensor)
-            else:
-                into[name] = tensor.clone()
-        self._snapshots.append(_Snapshot(state.step, into, state.facts()))
-        while len(self._snapshots) > 2:
-            self._spare.append(self._snapshots.popleft().tensors)
-        if len(self._snapshots) == 2:
-            oldest = self._snapshots[0].step
-            while self._results and self._results[0].step < oldest:
-                self.bytes_held -= len(self._results.popleft().data)
+        self.most_bytes = max(self.most_bytes, sum(segment.bytes_held for segment in self._segments))
+        self._stretch += 1
+        segment = self._segment
+        segment.begin(self._stretch)
+        table, total = table_of(state.tensors)
+        space = segment.reserve(SNAPSHOT, {"s": state.step, "table": table, "facts": state.facts()}, total)
+        at = space.address
+        for tensor in state.tensors.values():
+            held = Bytes(tensor)
+            ctypes.memmove(at, held.address, held.size)
+            at += held.size
+        space.commit()
 
-    @property
-    def begin(self) -> int:
-        """The step from which on everything is held."""
-        return self._snapshots[0].step if len(self._snapshots) == 2 else 0
+    def write(self, record: str, tensor: Callable[[str, Any], list[int]], line: Callable[..., None]) -> tuple[int, int]:
+        """Write all that is held and not yet written; the step it begins at, and how many bytes."""
+        self.most_bytes = max(self.most_bytes, sum(segment.bytes_held for segment in self._segments))
+        return write_held(self._room, record, tensor, line, self.written)
 
-    def write(self, record: str, tensor: Callable[[str, Any], list[int]], line: Callable[..., None]) -> int:
-        """Write all that is held and not yet written; returns how many bytes."""
-        written = 0
-        for snapshot in list(self._snapshots):
-            path = os.path.join(record, folder_name(snapshot.step, "snapshot"))
-            if not os.path.isdir(path):
-                written += write_whole(snapshot.tensors, snapshot.facts, path)
-                line("snapshot", s=snapshot.step)
-        for result in list(self._results):
-            if result.number not in self._written:
-                self._written.add(result.number)
-                place = tensor(str(result.number), result.data)
-                line("data", n=result.number, at=place, share=result.share, of=result.size)
-                written += len(result.data)
-        return written
+
+def write_held(
+    room: int,
+    record: str,
+    tensor: Callable[[str, Any], list[int]],
+    line: Callable[..., None],
+    written: set[int],
+) -> tuple[int, int]:
+    """Write what a ring holds to the rank's record: the rank does it, or whoever outlives it."""
+    begin, total = 0, 0
+    for number, stretch in enumerate(held_in(room)):
+        for held in stretch:
+            if held.kind == SNAPSHOT:
+                step = int(held.facts["s"])
+                begin = step if number == 0 else begin
+                path = os.path.join(record, folder_name(step, "snapshot"))
+                if not os.path.isdir(path):
+                    total += write_pieces(held.facts["table"], [held.data(room)], held.facts["facts"], path)
+                    line("snapshot", s=step)
+            elif held.facts["n"] not in written:
+                written.add(held.facts["n"])
+                place = tensor(str(held.facts["n"]), held.data(room))
+                line("data", n=held.facts["n"], at=place, share=held.facts["share"], of=held.facts["of"])
+                total += held.size
+    return begin, total
 
 
 class Listener:

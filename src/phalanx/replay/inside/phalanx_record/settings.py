@@ -21,6 +21,8 @@ class Settings:
     keep_steps: int = 4  # ring: results are kept for at least so many steps
     every_steps: int = 0  # a checkpoint after so many steps; 0 for none
     every_seconds: float = 0.0
+    room: int = -1  # ring: a descriptor of memory that outlives the rank; see `segments`
+    native: str = ""  # a compiled words.c; see `fingerprints`
     request: str = ""  # a file whose appearance asks for the ring to be written
     # replay
     attempt: str = ""  # the attempt's folder, where the other ranks' shares are
@@ -31,7 +33,6 @@ class Settings:
     condition: str = ""  # --break
     trusts_objects: bool = False
     with_peers: bool = False  # --all: real collectives, only compared
-    flip: str = ""  # for tests: see `faults`
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Settings:

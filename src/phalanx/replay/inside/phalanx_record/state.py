@@ -18,6 +18,7 @@ _told: dict[str, list[Any]] = {"model": [], "optimizer": []}
 _found: dict[Any, list[weakref.ref[Any]]] = {}
 LACKS = (
     "gradients that are not applied yet",
+    "scalers of gradients, and averaged copies of models that no optimizer holds",
     "the script's own variables, which it makes again as it runs",
     "what other processes hold, such as workers of a data loader",
 )
@@ -72,15 +73,17 @@ def capture(training: Training) -> State | None:
                 name = f"optimizer{number}.{place}.{key}"
                 if hasattr(value, "data_ptr"):
                     _put(tensors, shards, name, value)
-                elif isinstance(value, (int, float, bool)):
+                elif _is_plain(value):
                     values[name] = value
         for place, group in enumerate(optimizer.param_groups):
             for key, value in group.items():
-                if isinstance(value, (int, float, bool)):
+                if hasattr(value, "data_ptr"):  # a learning rate may be a tensor
+                    _put(tensors, shards, f"optimizer{number}.group{place}.{key}", value)
+                elif _is_plain(value):
                     values[f"optimizer{number}.group{place}.{key}"] = value
     for number, schedule in enumerate(_schedules(optimizers)):
         for key, value in vars(schedule).items():
-            if isinstance(value, (int, float, bool)):
+            if _is_plain(value):
                 values[f"schedule{number}.{key}"] = value
     return State(training.step, tensors, values, shards)
 
@@ -103,7 +106,8 @@ def restore(training: Training, tensors: dict[str, Any], facts: dict[str, Any]) 
     for number, schedule in enumerate(_schedules(optimizers)):
         for key in list(vars(schedule)):
             if f"schedule{number}.{key}" in facts["values"]:
-                setattr(schedule, key, facts["values"][f"schedule{number}.{key}"])
+                before = getattr(schedule, key)
+                setattr(schedule, key, _like(before, facts["values"][f"schedule{number}.{key}"]))
                 left.discard(f"schedule{number}.{key}")
     chance.restore(facts["random"])
     return sorted(left)
@@ -120,17 +124,33 @@ def _restore_optimizer(optimizer: Any, prefix: str, tensors: dict[str, Any], fac
                 target = _local(state[key])
                 target.copy_(tensors[name].view(target.dtype).view(target.shape))
             elif name in facts["values"]:
-                state[key] = facts["values"][name]
+                state[key] = _like(state[key], facts["values"][name])
             else:
                 continue
             found.add(name)
     for place, group in enumerate(optimizer.param_groups):
         for key in list(group):
             name = f"{prefix}.group{place}.{key}"
-            if name in facts["values"]:
-                group[key] = facts["values"][name]
-                found.add(name)
+            if name in tensors and hasattr(group[key], "data_ptr"):
+                group[key].copy_(tensors[name].view(group[key].dtype).view(group[key].shape))
+            elif name in facts["values"]:
+                group[key] = _like(group[key], facts["values"][name])
+            else:
+                continue
+            found.add(name)
     return found
+
+
+def _is_plain(value: Any) -> bool:
+    """A number, or several: a schedule may move the betas of Adam, which are a pair."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(isinstance(one, (int, float)) for one in value)
+    return isinstance(value, (int, float))
+
+
+def _like(before: Any, value: Any) -> Any:
+    """JSON knows no tuples."""
+    return tuple(value) if isinstance(before, tuple) and isinstance(value, list) else value
 
 
 def _put(tensors: dict[str, Any], shards: dict[str, Any], name: str, tensor: Any) -> None:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from .arrival import Act
-from .calls import Everybody, Kind
+from .calls import Group, Kind
 from .places import users_line
 from .settings import Settings
 
@@ -39,9 +39,9 @@ class TensorFlowCall:
 
     is_async = False
 
-    def __init__(self, site: Site, given: list[Any], got: list[Any], group: Everybody) -> None:
+    def __init__(self, site: Site, given: list[Any], got: list[Any], group: Group) -> None:
         self.kind = Kind(site.kind.removesuffix("_v2"), alike=True)
-        self.series = f"{group.group_name} {site.number}"
+        self.series = f"{group.name} {site.number}"
         self.line = site.line
         self.group = group
         self._given, self._got = given, got
@@ -61,7 +61,7 @@ class TensorFlowCall:
 
 def record_with(recorder: Any, settings: Settings) -> dict[str, Act]:
     """What to do when TensorFlow is imported, to record it."""
-    group = Everybody("tensorflow", settings.rank, settings.size)
+    group = Group.everybody("tensorflow", settings.rank, settings.size)
 
     def around(kind: str, really: Callable[..., Any]) -> Callable[..., Any]:
         def collective(*args: Any, **kwargs: Any) -> Any:
@@ -93,13 +93,12 @@ def _note(recorder: Any, call: TensorFlowCall, site: Site) -> None:
     site.runs += 1
     with recorder.guarded():
         recorder.training.step = max(recorder.training.step, site.runs - 1)
-        line = recorder.enter(call)
-        recorder.leave(line["n"], call, None, became=[list(one.shape) for one in call.got()])
+        recorder.leave(recorder.enter(call), call, None, became=[list(one.shape) for one in call.got()])
 
 
 def answer_with(player: Any, settings: Settings) -> dict[str, Act]:
     """What to do when TensorFlow is imported, to answer it from a recording."""
-    group = Everybody("tensorflow", settings.rank, settings.size)
+    group = Group.everybody("tensorflow", settings.rank, settings.size)
 
     def instead(kind: str, really: Callable[..., Any]) -> Callable[..., Any]:
         def collective(*args: Any, **kwargs: Any) -> Any:
@@ -126,12 +125,12 @@ def answer_with(player: Any, settings: Settings) -> dict[str, Act]:
     return {_MODULE: lambda module: _replace(module, instead), _CONTEXT: _stay_alone, _STRATEGY: _ask_for_no_health}
 
 
-def _answer(player: Any, site: Site, values: list[Any], kind: Any, group: Everybody) -> Any:
+def _answer(player: Any, site: Site, values: list[Any], kind: Any, group: Group) -> Any:
     import numpy
 
     site.runs += 1
     player.training.step = max(player.training.step, site.runs - 1)
-    place = (f"{group.group_name} {site.number}", site.runs - 1)
+    place = (f"{group.name} {site.number}", site.runs - 1)
     recorded = player.record.calls.get(place)
     done = player.record.done.get(int(recorded["n"])) if recorded is not None else None
     shape = done["became"][0] if done is not None else values[0].shape

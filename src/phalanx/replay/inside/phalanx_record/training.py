@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
+import zlib
 from collections.abc import Callable
 from typing import Any
 
 from .dispatch import keep_from_compiler
-from .fingerprints import Bytes, fingerprint
+from .fingerprints import Bytes, of_memory
 
 _MOST_BYTES = 8 * 1024 * 1024  # of a batch; of a larger tensor evenly spread pieces are taken
 _MOST_INDICES = 512
@@ -23,7 +24,9 @@ class Training:
         self._counts: dict[int, int] = {}
         self._depth: dict[int, int] = {}
         self.on_step: list[Callable[[int], None]] = []
-        self.on_batch: list[Callable[[str, int, str], None]] = []  # kind (batch, order), loader's number, mark
+        self.on_batch: list[
+            Callable[[str, int, Any], None]
+        ] = []  # kind (batch, order, model-input), loader's number, what
         self.on_epoch: list[Callable[[int], None]] = []
         self._loaders = 0
         self.notes_buckets = False
@@ -72,18 +75,15 @@ class Training:
 
         def take(self: Any) -> Any:
             batch = following(self)
-            if training.on_batch:
-                mark = mark_of(batch)
-                for act in training.on_batch:
-                    act("batch", training._loaders, mark)
+            for act in training.on_batch:
+                act("batch", training._loaders, batch)
             return batch
 
         def order(self: Any) -> Any:
             chosen = ordering(self)
-            if training.on_batch and isinstance(chosen, (list, tuple)):
-                mark = ",".join(str(one) for one in chosen[:_MOST_INDICES])
+            if isinstance(chosen, (list, tuple)):
                 for act in training.on_batch:
-                    act("order", training._loaders, mark)
+                    act("order", training._loaders, chosen)
             return chosen
 
         dataloader.DataLoader.__iter__ = begin
@@ -115,10 +115,8 @@ class Training:
         self.buckets += [[(names.get(id(one), "?"), one.numel()) for one in bucket] for bucket in buckets_of(model)]
 
     def _entered(self, module: Any, args: Any, kwargs: Any) -> None:
-        if self.on_batch:
-            mark = mark_of((args, kwargs))
-            for act in self.on_batch:
-                act("model-input", 0, mark)
+        for act in self.on_batch:
+            act("model-input", 0, (args, kwargs))
 
 
 def buckets_of(model: Any) -> list[list[Any]]:
@@ -131,8 +129,10 @@ def buckets_of(model: Any) -> list[list[Any]]:
         return []
 
 
-def mark_of(batch: Any) -> str:
-    """A fingerprint of the tensors in a batch, however they are packed; and of the plain numbers and texts between them."""
+def mark_of(kind: str, batch: Any) -> str:
+    """The samples chosen (`order`), or a fingerprint of a batch's tensors, however they are packed, and of the numbers and texts between."""
+    if kind == "order":
+        return ",".join([str(one) for one in batch[:_MOST_INDICES]])
     total = 0
     for place, item in enumerate(_leaves(batch)):
         total = (total * 0x100000001B3 + place + _mark(item)) & (1 << 64) - 1
@@ -140,14 +140,13 @@ def mark_of(batch: Any) -> str:
 
 
 def _mark(item: Any) -> int:
-    import zlib
-
     if hasattr(item, "data_ptr"):
-        if item.device.type not in ("cpu", "cuda") or item.layout.__str__() != "torch.strided":
+        if item.device.type not in ("cpu", "cuda") or str(item.layout) != "torch.strided":
             return 0
-        if item.numel() * item.element_size() > _MOST_BYTES:
-            item = item.detach().reshape(-1)[:: item.numel() * item.element_size() // _MOST_BYTES + 1].contiguous()
-        return fingerprint(Bytes(item).array)[0]
+        if item.nbytes > _MOST_BYTES:
+            item = item.detach().reshape(-1)[:: item.nbytes // _MOST_BYTES + 1].contiguous()
+        held = Bytes(item)
+        return of_memory(held.address, held.size, False)[0]
     return zlib.crc32(repr(item).encode()) if isinstance(item, (int, float, str, bytes, bool)) else 0
 
 

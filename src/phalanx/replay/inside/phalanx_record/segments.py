@@ -1,0 +1,158 @@
+"""The memory of a ring: a file without a name that outlives its rank, because whoever started the rank holds it too.
+
+A rank that is killed cannot write what it held; its supervisor reads it here. The file has two segments, each a stretch of
+steps: a snapshot of the state first, then results, one behind the other. A record's header is written after all of it, and
+has the number of its stretch: where that is another one, what follows is old, or was being written when the rank died.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+SNAPSHOT, RESULT, _GAP = 1, 2, 3
+SEGMENTS = 2  # the older stretch is whole when the newer one is begun over what was before it
+_STRIDE = 1 << 40  # where each begins; nothing is there until it is written
+_HEADER = struct.Struct("<QIIQ8x")  # stretch, kind, bytes of text, bytes of data
+_ALIGNED = 64
+_LEAST = 4 << 20
+
+
+def make_room() -> int:
+    """A descriptor of a file in memory, as large as need be. Raises OSError."""
+    if hasattr(os, "memfd_create"):
+        room = os.memfd_create("phalanx-ring")
+    else:
+        with tempfile.TemporaryFile() as file:
+            room = os.dup(file.fileno())
+    os.ftruncate(room, SEGMENTS * _STRIDE)
+    return room
+
+
+def is_room(descriptor: int) -> bool:
+    """Whether it is one: a number may stand for another file by now."""
+    try:
+        return descriptor >= 0 and os.fstat(descriptor).st_size == SEGMENTS * _STRIDE
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Space:
+    """Room for one record's data, and what makes it valid."""
+
+    address: int
+    _header_at: int
+    _header: bytes
+
+    def commit(self) -> None:
+        """All data is there."""
+        ctypes.memmove(self._header_at, self._header, len(self._header))
+
+
+class Segment:
+    """One stretch, being written by its rank. Its memory is kept from stretch to stretch: taking it anew costs more than a copy."""
+
+    def __init__(self, room: int, index: int) -> None:
+        self._room, self._base = room, index * _STRIDE
+        self._chunks: list[tuple[int, int, int, mmap.mmap]] = []  # begin, end, address, its memory
+        self._chunk = 0
+        self._at = 0
+        self.stretch = 0
+
+    @property
+    def bytes_held(self) -> int:
+        """Of its records so far."""
+        return self._at
+
+    def begin(self, stretch: int) -> None:
+        """Forget what it holds."""
+        self.stretch, self._at, self._chunk = stretch, 0, 0
+        if self._chunks:
+            ctypes.memset(self._chunks[0][2], 0, _HEADER.size)
+
+    def reserve(self, kind: int, facts: dict[str, Any], size: int) -> Space:
+        """Room for so many bytes. Raises OSError where there is no memory."""
+        text = json.dumps(facts, separators=(",", ":")).encode()
+        before = _aligned(_HEADER.size + len(text))
+        need = before + _aligned(size)
+        address = self._find(need)
+        ctypes.memmove(address + _HEADER.size, text, len(text))
+        self._at += need
+        return Space(address + before, address, _HEADER.pack(self.stretch, kind, len(text), size))
+
+    def _find(self, need: int) -> int:
+        while True:
+            if self._chunk == len(self._chunks):
+                self._grow(need)
+            begin, end, address, _ = self._chunks[self._chunk]
+            if self._at + need + _ALIGNED <= end:
+                return address + self._at - begin
+            header = _HEADER.pack(self.stretch, _GAP, 0, end - self._at - _ALIGNED)
+            ctypes.memmove(address + self._at - begin, header, len(header))
+            self._at = end
+            self._chunk += 1
+
+    def _grow(self, need: int) -> None:
+        begin = self._chunks[-1][1] if self._chunks else 0
+        size = max(_LEAST, begin)  # twice as much as there is
+        while size < need + _ALIGNED:
+            size *= 2
+        memory = mmap.mmap(self._room, size, offset=self._base + begin)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        self._chunks.append((begin, begin + size, address, memory))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A record that was found."""
+
+    kind: int
+    facts: dict[str, Any]
+    place: int
+    size: int
+
+    def data(self, room: int) -> bytes:
+        """Its bytes."""
+        found = bytearray()
+        while len(found) < self.size:
+            piece = os.pread(room, min(self.size - len(found), 1 << 28), self.place + len(found))
+            if not piece:
+                raise OSError("the memory of the ring ends early")
+            found += piece
+        return bytes(found)
+
+
+def held_in(room: int) -> list[list[Held]]:
+    """The records of the stretches that are held, the older one first."""
+    found = []
+    for index in range(SEGMENTS):
+        stretch = _HEADER.unpack(os.pread(room, _HEADER.size, index * _STRIDE))[0]
+        if stretch:
+            found.append((stretch, index))
+    stretches = [list(_records(room, stretch, index * _STRIDE)) for stretch, index in sorted(found)]
+    return [one for one in stretches if one]
+
+
+def _records(room: int, stretch: int, place: int) -> Iterator[Held]:
+    end = place + _STRIDE
+    while place + _HEADER.size <= end:
+        named, kind, length, size = _HEADER.unpack(os.pread(room, _HEADER.size, place))
+        if named != stretch:
+            return
+        before = _aligned(_HEADER.size + length)
+        if kind != _GAP:
+            facts = json.loads(os.pread(room, length, place + _HEADER.size))
+            yield Held(kind, facts, place + before, size)
+        place += before + _aligned(size)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
