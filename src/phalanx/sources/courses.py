@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from phalanx.sources.progress import Position
 
@@ -26,11 +27,11 @@ _KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("gradient norm", "norm", re.compile(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
 )  # fmt: skip
 _NOT_TRAINING = re.compile(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
+_BEFORE_HINT = 48  # no expression begins further before its hint; lines are long, and most of them is passed over
 _KEPT = 300  # readings of one kind: this many of the first, and of the last
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One number as it was printed, and where."""
 
     line: int
@@ -58,7 +59,10 @@ class Course:
             return
         taken: set[str] = set()
         for kind, hint, pattern in _KINDS:
-            if hint in low and kind not in taken and (match := pattern.search(low)) is not None:
+            place = low.find(hint)
+            if place < 0 or kind in taken:
+                continue
+            if (match := pattern.search(low, max(place - _BEFORE_HINT, 0))) is not None:
                 taken.add(kind)
                 groups = match.groupdict()
                 reading = Reading(line, at, groups.get("value") or groups["before"] or "0", text[:200])

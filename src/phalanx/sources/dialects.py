@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(NamedTuple):
     """Who wrote a line. `key` tells speakers apart even where the rank is not known."""
 
     rank: int | None = None
@@ -48,6 +48,7 @@ _FORMS = (
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
+_TIME_OPENS = frozenset("[0123456789MTWFS")
 # What collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
 _COLLECTED = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
@@ -79,11 +80,10 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
-        stamp = _COLLECTED.match(line)
+        stamp = _COLLECTED.match(line) if line[:1].isdigit() else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
-            stamp = _LEADING_TIME.match(rest)
-            body = rest[stamp.end() :] if stamp else rest
+            body = _after_time(rest)
             # Strong prefixes all open with a bracket; most lines do not.
             if self.forms is _STRONG and not body.startswith(_OPENINGS):
                 break
@@ -138,5 +138,7 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
 
 
 def _after_time(line: str) -> str:
+    if line[:1] not in _TIME_OPENS:  # asked first, since most lines begin with none
+        return line
     stamp = _LEADING_TIME.match(line)
     return line[stamp.end() :] if stamp else line

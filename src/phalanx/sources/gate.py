@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log
 
@@ -39,24 +39,17 @@ def choose_keys(literals: Iterable[bytes], sample: bytes) -> set[bytes]:
     The engine looks closer wherever a few bytes are like those of some key: the rarer the pairs of bytes in the keys, the
     less often. That matters more than few keys do.
     """
-    parts = {literal: _parts(literal) for literal in literals}
     seen = {sample[start : start + KEY] for start in range(len(sample) - KEY + 1)}
-    pairs = Counter(pairwise(sample))
-    weight = {pair: log(1 + count / max(len(sample), 1) * _RAREST) for pair, count in pairs.items()}
+    pairs = Counter(zip(sample[::2], sample[1::2], strict=False))  # every second pair tells as much
+    weight = {pair: log(1 + 2 * count / max(len(sample), 1) * _RAREST) for pair, count in pairs.items()}
     chosen: set[bytes] = set()
-    for literal in sorted(parts, key=lambda one: (len(one), one)):  # the short ones have the least choice
-        if chosen.isdisjoint(parts[literal]):
-            rare = [part for part in parts[literal] if part not in seen]
-            chosen.add(min(rare, key=lambda part: (_commonness(part, weight), part), default=literal))
+    for literal in sorted(set(literals), key=lambda one: (len(one), one)):  # the short ones have the least choice
+        parts = [literal[start : start + KEY] for start in range(max(len(literal) - KEY, 0) + 1)]
+        if chosen.isdisjoint(parts):
+            weights = [weight.get(pair, 0.0) for pair in pairwise(literal)]
+            rare = [(sum(weights[at : at + KEY - 1]), part) for at, part in enumerate(parts) if part not in seen]
+            chosen.add(min(rare)[1] if rare else literal)
     return chosen
-
-
-def _commonness(part: bytes, weight: Mapping[tuple[int, int], float]) -> float:
-    return sum(weight.get(pair, 0.0) for pair in pairwise(part))
-
-
-def _parts(literal: bytes) -> set[bytes]:
-    return {literal[start : start + KEY] for start in range(max(len(literal) - KEY, 0) + 1)}
 
 
 class GatedNeedles:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -87,9 +87,13 @@ def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: D
     """Add a stretch of the file to its survey."""
     survey.signs.update(signs.count(sample))
     survey.world_sizes.extend(_world_sizes(sample))
+    spoken: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
     for index, raw in enumerate(sample.split(b"\n")):
-        for part in raw.split(b"\r"):
-            _survey_line(survey, clean(part[:2048]), first_line + index, dialect)
+        for part in raw.split(b"\r") if b"\r" in raw else (raw,):
+            _survey_line(survey, clean(part[:2048]), first_line + index, dialect, spoken)
+    for rank, lines in spoken.items():
+        last = next((number for number, text in reversed(lines) if is_ordinary(text)), 0)
+        survey.ranks[rank].last_ordinary = last or survey.ranks[rank].last_ordinary
 
 
 def _world_sizes(sample: bytes) -> Iterator[int]:
@@ -109,14 +113,20 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
                 yield size
 
 
-def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> None:
-    if not line.strip():
+def _survey_line(
+    survey: FileSurvey, line: str, number: int, dialect: Dialect, spoken: dict[int | None, list[tuple[int, str]]]
+) -> None:
+    if not line or line.isspace():
         return
     speaker, text = dialect.read(line)
-    entry = survey.ranks.setdefault(speaker.rank, RankSurvey())
+    entry = survey.ranks.get(speaker.rank)
+    if entry is None:
+        entry = survey.ranks[speaker.rank] = RankSurvey()
+    spoken[speaker.rank].append((number, text))
     entry.lines += 1
     entry.last_line, entry.last_text = number, text[:300]
-    survey.last_line = max(survey.last_line, number)
+    if number > survey.last_line:
+        survey.last_line = number
     if speaker.rank is not None and speaker.host and speaker.rank not in survey.hosts:
         survey.hosts[speaker.rank] = speaker.host
     position = position_of(text)
@@ -133,8 +143,6 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
         entry.last_moving = number
     if shows_connection(text):
         entry.last_connected = number
-    if is_ordinary(text):
-        entry.last_ordinary = number
 
 
 SUPERVISED = "phalanx run"
