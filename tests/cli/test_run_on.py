@@ -47,7 +47,7 @@ def test_a_script_on_two_hosts_with_the_files_it_needs(project: Path, ssh_config
     assert done.status == 0, done.err
     for rank in range(4):
         assert f"rank {rank} of 4 group {rank // 2} ['ok', 'a;b $(c)'] helped" in done.out
-    assert "3 files of" in done.err
+    assert "3 files travel with the job" in done.err
     assert done.manifest()["backend"] == "ssh"
     assert (done.rank(3) / "output.log").read_text().startswith("rank 3 of 4")
 

@@ -98,7 +98,7 @@ def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
             project = driver.keeping.job / "project.tar"
             files = pack(Path.cwd(), project)
             driver.job = replace(job, project=project, root=str(Path.cwd()))
-            screen.say(f"{files} files of {Path.cwd()} travel with the job")
+            screen.say(f"{files} file{'s travel' if files != 1 else ' travels'} with the job from {Path.cwd()}")
     except (BackendError, PackingError) as error:
         raise PlanError(str(error)) from error
     screen.say(f"{job.workers} ranks on {job.backend.NAME}, {plan.told_by}")
