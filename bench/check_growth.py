@@ -53,7 +53,7 @@ def made_up(count: int) -> Survey:
 def simulate(count: int, costs: Costs, *, dead: int = 0, cores: int | None = None) -> dict[str, float]:
     """Seconds by phase; `dead` hosts answer nothing; `cores`: all hosts share these, else each has its own."""
     survey = made_up(count)
-    plan = plan_calls(survey, {node.number: ("10.0.0.1", 29500) for node in survey.nodes})
+    plan = plan_calls(survey, {node.number: ("10.0.0.1", 29500, "store") for node in survey.nodes})
     calls = [len(targets["targets"]) + len(targets["mesh"]) for targets in plan.values()]
     busy = sum(calls) * costs.call / cores if cores else max(calls) * costs.call
     # A host has so many calls open at once; a dead one holds its place until the time-out.

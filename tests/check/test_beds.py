@@ -89,6 +89,8 @@ def test_loaded_hosts_give_no_finding(three: list[Host]) -> None:
         ({"WORLD_SIZE": "4"}, {}, "rank-missing", []),
         ({}, {0: {"WORLD_SIZE": "4"}}, "world-size-differs", ["h0"]),
         ({}, {1: {"RANK": "one"}}, "rank-not-a-number", ["h1"]),
+        ({}, {1: {"WORLD_SIZE": "-"}}, "rank-variable-unset", ["h1"]),
+        ({}, {2: {"RANK": "-"}}, "rank-variable-unset", ["h2"]),
         ({}, {1: {"GLOO_SOCKET_IFNAME": "eth1"}}, "interface-missing", ["h1"]),
         ({"NCCL_SOCKET_IFNAME": "ens"}, {}, "interface-missing", ["h0", "h1", "h2"]),
         ({"GLOO_SOCKET_IFNAME": "lo"}, {}, "interface-loopback", ["h0", "h1", "h2"]),

@@ -37,6 +37,8 @@ def texts(module: object, *witnesses: object) -> list[str]:
         ("MASTER_ADR", "MASTER_ADDR"),
         ("MASTER_ADDRESS", None),
         ("MASTERADDR", "MASTER_ADDR"),
+        ("GLOO_SOCKET_IFACE", "GLOO_SOCKET_IFNAME"),
+        ("NCCL_SOCKET_INTERFACE", "NCCL_SOCKET_IFNAME"),
         ("MASTER_PROT", "MASTER_PORT"),
         ("WORLDSIZE", "WORLD_SIZE"),
         ("WOLRD_SIZE", "WORLD_SIZE"),

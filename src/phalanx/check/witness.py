@@ -81,10 +81,10 @@ class Witness:
     def _torchrun_place(self) -> Place | None:
         has = self.variables.get
         if (endpoint := has("PET_RDZV_ENDPOINT")) and not (has("PET_RDZV_BACKEND") or "").startswith("etcd"):
-            address = host_of(endpoint)
-            rest = endpoint.removeprefix("[").removeprefix(address).removeprefix("]")
+            host = host_of(endpoint)
+            rest = endpoint.removeprefix("[").removeprefix(host).removeprefix("]")
             port = rest.removeprefix(":") or ("29400" if has("PET_RDZV_BACKEND") else "29500")
-            return Place("PET_RDZV_ENDPOINT", address, port, is_endpoint=True)
+            return Place("PET_RDZV_ENDPOINT", host, port, is_endpoint=True)
         if address := has("PET_MASTER_ADDR"):
             return Place("PET_MASTER_ADDR", address, has("PET_MASTER_PORT") or "29500")
         return None

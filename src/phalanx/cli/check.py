@@ -32,7 +32,7 @@ Examples:
 
     phalanx check --hosts node0,node1 --env MASTER_ADDR=node0 --env MASTER_PORT=29500
 
-    phalanx check --hosts node0,node1 -- torchrun --nnodes 2 --rdzv-endpoint node0:29400 train.py
+    phalanx check --hosts node0,node1 -- torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint node0:29400 train.py
 
     phalanx check --hosts pod-0,pod-1 --each 'kubectl exec -i {host} --'
 

@@ -220,7 +220,7 @@ class Driver:
                     where = f"{line.host}: " if len(busy) > 1 else ""
                     self._viewer.stage.say(f"{where}{data['text']}")
             case "stalled":
-                self._judging.stalled(line.node)
+                self._judging.stalled(line.node, data.get("reached") or ())
             case "say":
                 self._viewer.stage.say(f"{line.host}: {data.get('text')}")
             case "refused":

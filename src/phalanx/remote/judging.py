@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from phalanx.model import bundle as layout
@@ -37,9 +37,10 @@ class Judging:
         if data.get("what") == "network":
             self._paths.told(line, (data.get("facts") or {}).get("ends", ()))
 
-    def stalled(self, node: int) -> None:
-        """A node's ranks stand still, and their stacks are here."""
+    def stalled(self, node: int, reached: Iterable[Any] = ()) -> None:
+        """A node's ranks stand still, their stacks are here, and it reached these other nodes."""
         self._stalled.setdefault(node, time.monotonic())
+        self._paths.reached(node, reached)
 
     def look(self, now: float, running: Mapping[int, Line], is_ending: bool) -> tuple[int, ...] | None:
         """When all nodes that still speak have told where their ranks stand, or one has and time is up, ask who is to blame. Returns

@@ -18,6 +18,7 @@ from phalanx.model import bundle as layout
 from phalanx.remote.devices import devices_for
 from phalanx.remote.link import Link
 from phalanx.remote.orders import Orders
+from phalanx.remote.paths import reached
 from phalanx.remote.shipping import NoScreen, ShippingWriter, environment_without_ours
 from phalanx.remote.worker import EXCEPTION, RESULT, VARIABLE, describe
 from phalanx.run.children import Children, end_helper
@@ -209,7 +210,9 @@ class NodeAttempt:
     def _stalled(self, seen: Observation) -> None:
         """The stacks and traces that were taken, then the word that they are there."""
         self._writer.send_files(self._folder, lambda path: path.name not in (RESULT, EXCEPTION, layout.SAMPLES))
-        self._link.send("stalled", quiet=seen.data.get("quiet_s"))
+        own = self._told["hosts"][self._seats()[0].rank]
+        others = [host for host in self._told["hosts"] if host != own]
+        self._link.send("stalled", quiet=seen.data.get("quiet_s"), reached=reached(others))
 
 
 def _moved(entry: str, root: str, here: str) -> str:

@@ -1,11 +1,16 @@
 """Between nodes: which host is off or cut off, by who says nothing any more and where data is not acknowledged.
 
 A node's agent sees the connections of its own ranks only, and of their far ends the address. The driver sees all nodes: where the broken paths
-meet, and whose agent, which speaks every second, has fallen silent.
+meet, and whose agent, which speaks every second, has fallen silent. A silent host that another node still reaches is not lost: only the way
+between it and some of the others is.
 """
 
 from __future__ import annotations
 
+import errno
+import selectors
+import socket
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -13,6 +18,37 @@ from phalanx.remote.lines import Line
 
 SILENT_S = 5.0  # an agent speaks every second
 _KIND = "network"
+_REACH_S = 1.5
+_NOBODYS_PORT = 9  # whether it is refused or accepted: who answers is there
+
+
+def reached(addresses: Iterable[str], seconds: float = _REACH_S) -> list[str]:
+    """The addresses that answer a call in any way. Silence proves nothing: a firewall may drop what it does not know."""
+    selector = selectors.DefaultSelector()
+    found: list[str] = []
+    for address in dict.fromkeys(addresses):
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            number = sock.connect_ex((address, _NOBODYS_PORT))
+        except OSError:  # a name that does not resolve
+            number = errno.EINVAL
+        if number in (0, errno.EINPROGRESS, errno.ECONNREFUSED):
+            selector.register(sock, selectors.EVENT_WRITE, address)
+        else:
+            sock.close()
+    end = time.monotonic() + seconds
+    while selector.get_map() and (left := end - time.monotonic()) > 0:
+        for key, _ in selector.select(left):
+            sock = key.fileobj  # type: ignore[assignment]
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) in (0, errno.ECONNREFUSED):
+                found.append(key.data)
+            selector.unregister(sock)
+            sock.close()
+    for key in list(selector.get_map().values()):
+        key.fileobj.close()  # type: ignore[union-attr]
+    selector.close()
+    return found
 
 
 class Paths:
@@ -20,12 +56,17 @@ class Paths:
 
     def __init__(self) -> None:
         self._ends: dict[int, set[str]] = {}  # by node, the addresses from which its ranks get no answer
+        self._reached: dict[int, set[str]] = {}  # by node, the addresses that answered it when it stood still
         self._broken: set[frozenset[int]] = set()  # pairs of nodes
 
     def told(self, line: Line, addresses: Iterable[Any]) -> None:
         """A node's ranks get no answer from these addresses."""
         if line.node is not None:
             self._ends.setdefault(line.node, set()).update(map(str, addresses))
+
+    def reached(self, node: int, addresses: Iterable[Any]) -> None:
+        """Whom a node reached when it stood still."""
+        self._reached[node] = set(map(str, addresses))
 
     def conclude(self, by_node: Mapping[int, Line], silent: Collection[int], now: float) -> list[dict[str, Any]]:
         """What follows for hosts, as observations: who is lost, or, where nobody stands out, which path is."""
@@ -34,7 +75,16 @@ class Paths:
         self._broken = {
             frozenset((node, other)) for node, other in ends if other is not None and other != node and node in by_node
         }
-        lost = _lost_by_silence(by_node, silent) or self._lost_by_paths(by_node)
+        alive = {node for node in silent if any(by_node[node].address in found for found in self._reached.values())}
+        for node in alive:  # somebody reaches it: what is broken is its way to those that do not
+            beside = [
+                other
+                for other, found in self._reached.items()
+                if other in by_node and by_node[node].address not in found
+            ]
+            self._broken |= {frozenset((node, other)) for other in beside if other != node and other not in silent}
+        lost = _lost_by_silence(by_node, set(silent) - alive) if not alive else []
+        lost = lost or self._lost_by_paths(by_node)
         if lost:
             return [self._of_host(node, by_node, silent, now) for node in lost]
         found = []

@@ -16,7 +16,7 @@ from .measuring import measure_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     Emit = Callable[[Any], None]
@@ -49,7 +49,7 @@ def listen(args: dict[str, Any], emit: Emit) -> None:
     emit({"ports": opened, "range": [low, high], "forgetting": kernel.forgetting(), "load": _load()})
 
 
-def _open_near(listener: Listener, port: int, families: list[int]) -> list[dict[str, Any]]:
+def _open_near(listener: Listener, port: int, families: Sequence[int]) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     for _ in range(8):
         chosen = min(65535, port + random.randint(0, 200))

@@ -26,6 +26,16 @@ _BARE = (
     "OMP_NUM_THREADS",
 )
 _SHORTEST = 8
+# Words that people write for those of the libraries.
+_WORDS = {
+    "IFACE": "IFNAME",
+    "INTERFACE": "IFNAME",
+    "INTERFACES": "IFNAME",
+    "INAME": "IFNAME",
+    "NIC": "IFNAME",
+    "DISABLED": "DISABLE",
+    "ENABLED": "ENABLE",
+}
 _SAME = re.compile(r"[^A-Z0-9]")
 
 
@@ -73,8 +83,9 @@ def _is_slip(name: str, known: str) -> bool:
         return False
     if _SAME.sub("", name.upper()) == _SAME.sub("", known):
         return True  # another case, or a line too many or too few
-    if sorted(name.upper().split("_")) == sorted(known.split("_")):
-        return True  # the right words in another order
+    words = [_WORDS.get(word, word) for word in name.upper().split("_")]
+    if sorted(words) == sorted(known.split("_")):
+        return True  # the right words in another order, or others for them
     if _differs_in_number(name, known):
         return False
     allowed = 1 if len(known) < 12 else 2

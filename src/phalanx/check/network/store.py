@@ -68,13 +68,16 @@ def judge_store(
 
 
 def proven_by(survey: Survey) -> frozenset[str]:
-    """What the calls to the store settle, whatever the facts look like."""
-    home = next((node for node in survey.nodes if node.stores), None)
-    calls = [one for one in survey.of("store") if home is not None and one.source != home.number]
-    if home is None or not calls or survey.open_port(home.number, family_of(home.address), survey.port) is None:
+    """What the calls to the store settle, whatever the facts look like. Rank 0 too calls the store at the address that is given."""
+    calls = survey.of("store")
+    peers = {one.peer for one in calls if one.answered and one.peer is not None}
+    named = {node.label for node in survey.nodes if node.stores} or peers
+    homes = [node for node in survey.nodes if node.label in named]
+    if len(homes) != 1 or not _listens(survey, homes[0].number, homes[0].address):
         return frozenset()
-    reached = {one.source for one in calls if one.answered and one.peer == home.label}
-    return frozenset([STORE_CALLED, *([STORE_REACHED] if reached == {one.source for one in calls} else [])])
+    reached = {one.source for one in calls if one.answered and one.peer == homes[0].label}
+    everybody = reached == {one.source for one in calls}
+    return frozenset([STORE_CALLED, STORE_REACHED] if everybody else [STORE_CALLED])
 
 
 def _elsewhere(survey: Survey, by_source: Mapping[int, list[Called]], home: Node | None) -> list[Reading]:

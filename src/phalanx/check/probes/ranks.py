@@ -24,6 +24,7 @@ _PAIRS = (
 def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
     """What is wrong with who is who."""
     yield from _not_numbers(witnesses)
+    yield from _unset(witnesses)
     for rank_name, size_name in _PAIRS:
         told = [one for one in witnesses if _number(one, rank_name) is not None and one.variable(size_name) is not None]
         if told and not (rank_name == "RANK" and _is_overruled(told)):
@@ -49,6 +50,21 @@ def _not_numbers(witnesses: Sequence[Witness]) -> Iterable[Reading]:
                 f"check: {name}={value!r} on {name_all(where)} is not a number from 0 on",
                 accused=where,
                 values={"name": name},
+            )
+
+
+def _unset(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+    """RANK or WORLD_SIZE that a party lacks, though it has the rest of a job's variables and the others have it."""
+    for name, other in (("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")):
+        having = [one for one in witnesses if one.variable(name) is not None]
+        lacking = [one for one in witnesses if one.variable(name) is None and one.variable(other) is not None]
+        if lacking and len(having) > len(lacking):
+            where = tuple(one.label for one in lacking)
+            right = having[0].variable(name) if name == "WORLD_SIZE" else ""
+            yield Reading(
+                f"check: {name} is not set on {name_all(where)}, but on {len(having)} others",
+                accused=where,
+                values={"right": right or "", "name": name},
             )
 
 
