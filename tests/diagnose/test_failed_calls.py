@@ -48,6 +48,15 @@ def test_a_tie_of_calls_accuses_nobody(diagnose: Diagnose) -> None:
     assert culprits(diagnose, job(HOROVOD, [call(shape="[4]"), call(shape="[3]"), {}])) == ()
 
 
+def test_where_calls_differed_and_all_known_are_alike_it_was_the_one_that_left_none(diagnose: Diagnose) -> None:
+    alike = call(shape="[4]")
+    assert culprits(diagnose, job(HOROVOD, [alike, alike, {}])) == (2,)
+    assert culprits(diagnose, job(HOROVOD, [alike, alike, {}, {}])) == ()  # which of the two is not known
+    assert culprits(diagnose, job(HOROVOD, [alike, {}])) == ()
+    lost = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:34219\n"
+    assert culprits(diagnose, job(lost, [alike, alike, {}], "torch")) == ()  # nothing says that calls differed
+
+
 def test_who_failed_under_a_condition_on_the_rank_went_aside(diagnose: Diagnose) -> None:
     aside = {"failed_at": "train.py:57", "condition": "if rank == 0", "condition_at": "train.py:57"}
     common = {"failed_at": "train.py:52"}

@@ -45,7 +45,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
             return frozenset()
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
-        odd = _by_traces(claim, history) or _in_another_call(history) or _gone(printers, history) or elsewhere
+        odd = _by_traces(claim, history) or _in_another_call(claim, history) or _gone(printers, history) or elsewhere
         return odd or _under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
@@ -54,7 +54,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
-        return _in_another_call(history) if claim.is_communication else frozenset()
+        return _in_another_call(claim, history) if claim.is_communication else frozenset()
     if history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots):
         return printers  # the supervisor knows whom it ended itself: these went by themselves
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
@@ -119,8 +119,11 @@ def _by_traces(claim: Claim, history: History) -> frozenset[int]:
     return frozenset() if by_absence and len(accused) > 1 and "-different-" in claim.cause else accused
 
 
-def _in_another_call(history: History) -> frozenset[int]:
-    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root."""
+def _in_another_call(claim: Claim, history: History) -> frozenset[int]:
+    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root.
+
+    Where it is certain that calls differed, and all that are known are alike, it was the one rank that left nothing behind.
+    """
     calls: dict[int, dict[str, str]] = {}
     for event in history.seen.events:
         why = event.data.get("why") if event.kind is EventKind.EXIT else None
@@ -132,6 +135,9 @@ def _in_another_call(history: History) -> frozenset[int]:
         common, most = Counter(told.values()).most_common(1)[0]
         if most * 2 > len(history.world.all_ranks):
             odd |= {rank for rank, value in told.items() if value != common}
+    unknown = history.world.all_ranks - calls.keys()
+    if not odd and len(unknown) == 1 and len(calls) > 1 and "-different-" in claim.cause:
+        return unknown if len({tuple(sorted(call.items())) for call in calls.values()}) == 1 else frozenset()
     return frozenset(odd) if _is_minority(odd, history.world.all_ranks) else frozenset()
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from phalanx.run.watch.traffic import Traffic, bytes_by_socket, sockets_of
+from phalanx.run.watch.traffic import Traffic, all_sockets, sockets_of
 
 RECEIVE = (
     "import socket, sys\nline = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\nwhile line.recv(65536): pass"
@@ -20,7 +20,7 @@ RECEIVE = (
 @pytest.fixture(autouse=True)
 def needs_the_kernels_answer() -> None:
     try:
-        next(iter(bytes_by_socket()), None)
+        next(iter(all_sockets()), None)
     except OSError:
         pytest.skip("needs the kernel's socket diagnosis (CONFIG_INET_DIAG)")
 
@@ -44,25 +44,43 @@ def test_what_a_child_receives_counts_as_its_parents() -> None:
             child.wait()
 
 
-def test_counters_grow_with_the_bytes_and_stay_when_a_connection_is_closed() -> None:
-    traffic, me = Traffic(), os.getpid()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        client = socket.create_connection(server.getsockname())
-        line, _ = server.accept()
-        before = traffic.note({me: []})
-        for _ in range(10):
-            client.sendall(b"x" * 10_000)
-            left = 10_000
+SEND = "import socket, sys\nline = socket.create_server(('127.0.0.1', 0))\nprint(line.getsockname()[1], flush=True)\npeer, _ = line.accept()\npeer.sendall(bytes(200_000))\nsys.stdin.read()"
+
+
+def test_what_ranks_say_to_one_another_is_not_counted() -> None:
+    """The sender is a rank of the job once, and once it is not."""
+    sender = subprocess.Popen([sys.executable, "-c", SEND], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert sender.stdout is not None
+        with socket.create_connection(("127.0.0.1", int(sender.stdout.readline()))) as line:
+            left = 200_000
             while left:
                 left -= len(line.recv(left))
-        after = traffic.note({me: []})
-        client.close()
-        line.close()
-    closed = traffic.note({me: []})
-    assert before is not None
-    assert after is not None
-    assert after[me] - before[me] >= 100_000
-    assert closed == after
+            me = os.getpid()
+            within, alone = Traffic().note({me: [], sender.pid: []}), Traffic().note({me: []})
+        assert within is not None
+        assert alone is not None
+        assert (within[me], within[sender.pid]) == (0, 0)
+        assert alone[me] >= 200_000
+    finally:
+        sender.kill()
+        sender.wait()
+
+
+def test_a_counter_stays_when_a_connection_is_closed() -> None:
+    traffic, me = Traffic(), os.getpid()
+    sender = subprocess.Popen([sys.executable, "-c", SEND], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert sender.stdout is not None
+        with socket.create_connection(("127.0.0.1", int(sender.stdout.readline()))) as line:
+            left = 200_000
+            while left:
+                left -= len(line.recv(left))
+            open_ = traffic.note({me: []})
+        assert traffic.note({me: []}) == open_
+    finally:
+        sender.kill()
+        sender.wait()
 
 
 def test_a_process_that_is_gone_has_no_sockets() -> None:

@@ -1,7 +1,8 @@
 """Counts what processes send and receive over TCP, by the kernel's socket diagnosis: a rank that downloads is at work.
 
-/proc/PID/io knows reads and writes of files only. Asked for while nothing else moves, and where the kernel does not answer
-(a sandbox, a network of its own) nothing is known.
+/proc/PID/io knows reads and writes of files only. What ranks say to one another is left out: Horovod's never stop talking, and
+wait all the same. Asked for while nothing else moves, and where the kernel does not answer (a sandbox, a network of its own)
+nothing is known.
 """
 
 from __future__ import annotations
@@ -11,16 +12,30 @@ import os
 import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE, _ERROR = 4, 20, 0x301, 3, 2
 _INFO = 2  # the attribute with the kernel's struct tcp_info
 _ALL_STATES = 0xFFFFFFFF
 _MESSAGE = 72  # bytes of struct inet_diag_msg, at whose end the inode stands
+_ENDS = struct.Struct("!HH16s16s")  # ports and addresses of both ends, in it:
+_ENDS_AT = 4
+_MAPPED = bytes(10) + b"\xff\xff"  # before an address of version 4 in one of version 6
 _COUNTED = struct.Struct("=QQ")  # bytes_acked and bytes_received within tcp_info:
 _COUNTED_AT = 120
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A TCP connection and the bytes that went through it."""
+
+    inode: str
+    local: tuple[bytes, int]
+    peer: tuple[bytes, int]
+    count: int
 
 
 class Traffic:
@@ -33,21 +48,24 @@ class Traffic:
     def note(self, families: Mapping[int, Sequence[int]]) -> dict[int, int] | None:
         """By first process, of it and the others of its family; None where the kernel does not tell."""
         try:
-            now = dict(bytes_by_socket())
+            now = {one.inode: one for one in all_sockets()}
         except OSError:
             return None
-        for first, family in families.items():
-            more = 0
-            for inode in {inode for pid in (first, *family) for inode in sockets_of(pid)}:
-                count = now.get(inode, 0)
-                more += max(count - self._seen.get(inode, 0), 0)
+        owned = {
+            first: {inode for pid in (first, *family) for inode in sockets_of(pid)} & now.keys()
+            for first, family in families.items()
+        }
+        ours = {now[inode].local for inodes in owned.values() for inode in inodes}
+        for first, inodes in owned.items():
+            outside = (now[inode] for inode in inodes if now[inode].peer not in ours)
+            more = sum(max(one.count - self._seen.get(one.inode, 0), 0) for one in outside)
             self._totals[first] = self._totals.get(first, 0) + more
-        self._seen = now
+        self._seen = {one.inode: one.count for one in now.values()}
         return dict(self._totals)
 
 
-def bytes_by_socket() -> Iterator[tuple[str, int]]:
-    """Bytes sent and acknowledged plus bytes received of every TCP socket, by inode."""
+def all_sockets() -> Iterator[Socket]:
+    """Every TCP socket, with the bytes that it sent and were acknowledged, and those that it received."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as line:
         line.settimeout(0.5)
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -56,7 +74,7 @@ def bytes_by_socket() -> Iterator[tuple[str, int]]:
             yield from _answers(line)
 
 
-def _answers(line: socket.socket) -> Iterator[tuple[str, int]]:
+def _answers(line: socket.socket) -> Iterator[Socket]:
     while True:
         data = line.recv(1 << 16)
         while len(data) >= _HEADER.size:
@@ -70,17 +88,28 @@ def _answers(line: socket.socket) -> Iterator[tuple[str, int]]:
             data = data[(length + 3) & ~3 :]
 
 
-def _read(message: bytes) -> tuple[str, int] | None:
+def _read(message: bytes) -> Socket | None:
     (inode,) = struct.unpack_from("=I", message, _MESSAGE - 4)
+    own, other, source, target = _ENDS.unpack_from(message, _ENDS_AT)
+    is_version_4 = message[0] == socket.AF_INET
     rest = message[_MESSAGE:]
     while len(rest) >= _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(rest)
         if kind == _INFO and length >= _ATTRIBUTE.size + _COUNTED_AT + _COUNTED.size:
-            return str(inode), sum(_COUNTED.unpack_from(rest, _ATTRIBUTE.size + _COUNTED_AT))
+            count = sum(_COUNTED.unpack_from(rest, _ATTRIBUTE.size + _COUNTED_AT))
+            ends = (_address(source, is_version_4), own), (_address(target, is_version_4), other)
+            return Socket(str(inode), *ends, count)
         if length < _ATTRIBUTE.size:
             break
         rest = rest[(length + 3) & ~3 :]
     return None
+
+
+def _address(packed: bytes, is_version_4: bool) -> bytes:
+    """The same for both ends, whichever version each of them speaks."""
+    if is_version_4:
+        return packed[:4]
+    return packed[12:] if packed.startswith(_MAPPED) else packed
 
 
 def sockets_of(pid: int) -> frozenset[str]:
