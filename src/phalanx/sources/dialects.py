@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class Speaker:
     host: str | None = None
     pid: int | None = None
     key: str = ""
+
+
+_speaker = lru_cache(maxsize=4096)(Speaker)  # the same few speak on all lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ class Dialect:
                 key = key or f"rank{named}"
         if rank is None and pid is not None:
             rank = self.ranks_by_pid.get(pid)
-        return Speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
+        return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
 
 
 def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:

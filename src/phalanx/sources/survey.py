@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -87,9 +87,16 @@ def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: D
     """Add a stretch of the file to its survey."""
     survey.signs.update(signs.count(sample))
     survey.world_sizes.extend(_world_sizes(sample))
+    said: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
     for index, raw in enumerate(sample.split(b"\n")):
-        for part in raw.split(b"\r"):
-            _survey_line(survey, clean(part[:2048]), first_line + index, dialect)
+        for part in raw.split(b"\r") if b"\r" in raw else (raw,):
+            line = clean(part[:2048])
+            if line:
+                rank, text = _survey_line(survey, line, first_line + index, dialect)
+                said[rank].append((first_line + index, text))
+    for rank, lines in said.items():  # whether a line is ordinary is slow to tell, and only the last of them matters
+        last = next((number for number, text in reversed(lines) if is_ordinary(text)), None)
+        survey.ranks[rank].last_ordinary = last or survey.ranks[rank].last_ordinary
 
 
 def _world_sizes(sample: bytes) -> Iterator[int]:
@@ -109,11 +116,12 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
                 yield size
 
 
-def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> None:
-    if not line.strip():
-        return
+def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> tuple[int | None, str]:
+    """Take in one line; its rank, and what it says."""
     speaker, text = dialect.read(line)
-    entry = survey.ranks.setdefault(speaker.rank, RankSurvey())
+    entry = survey.ranks.get(speaker.rank)
+    if entry is None:
+        entry = survey.ranks[speaker.rank] = RankSurvey()
     entry.lines += 1
     entry.last_line, entry.last_text = number, text[:300]
     survey.last_line = max(survey.last_line, number)
@@ -133,8 +141,7 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
         entry.last_moving = number
     if shows_connection(text):
         entry.last_connected = number
-    if is_ordinary(text):
-        entry.last_ordinary = number
+    return speaker.rank, text
 
 
 SUPERVISED = "phalanx run"
