@@ -42,7 +42,7 @@ class _Form:
 _TIME = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
 _FORMS = (
     _Form("torch", re.compile(r"\[rank(?P<rank>\d+)\]:?\s?", re.I)),
-    _Form("mpi", re.compile(r"\[(?:[^\]\s]*?[@,])?(?P<rank>\d+)\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
+    _Form("mpi", re.compile(r"\[(?:[^\]\s]*?(?:[@,]|mpirank:))?(?P<rank>\d+)(?:,algo-\d+)?\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
     _Form("ray", re.compile(r"\((?P<key>[\w.:<>]+ pid=(?P<pid>\d+)(?:, ip=(?P<host>[\d.a-f:]+))?)\)\s?")),
     _Form("kubectl", re.compile(r"\[pod/(?P<host>[\w.-]*?(?:(?P<role>master|worker|chief|ps|launcher|node)-)?(?P<index>\d+)(?:-\w{5})?)/[\w.-]+\]\s?")),
     _Form("compose", re.compile(r"(?P<host>[\w.-]*?(?:worker|rank|node|trainer|master|chief|ps)[-_]?(?P<index>\d+)(?:[-_]\d+)?)\s*\|\s?"), is_weak=True),
@@ -52,9 +52,9 @@ _FORMS = (
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
-# What collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
+# What a report quotes with, and what collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
 _COLLECTED = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
+    r"> (?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
 _INSIDE = re.compile(
