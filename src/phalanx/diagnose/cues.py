@@ -43,7 +43,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("comm.setup-failure", 1.5, _failing(r"(?:two|2|multi(?:ple)?|several|remote|different)[- ]?(?:nodes?|machines?|hosts?|servers?)|docker|kubernetes|k8s|slurm|cluster|distributed mode")),
     ("comm.unexpected-protocol", 3, r"(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|\broce\b|\bnccl\b)\W+(?:[\w./'’-]+\W+){0,4}?(?:(?:is|are|was|being)? ?not (?:be(?:ing)? )?(?:used|enabled|shown)|instead of)|(?:why|does(?:n.?t| not)|not|isn.?t)\W+(?:[\w./'’-]+\W+){0,5}?(?:use|using|used|show)\W+(?:[\w./'’-]+\W+){0,4}?(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|nccl)"),
     ("prep.model-loading-failure", 2, _failing(r"load(?:ing|s)? (?:the |a |my |pre-?trained )*model|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
-    ("prep.data-loading-failure", 2, _failing(r"data ?sets?|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|\w*samplers?|input pipeline|load(?:ing)? (?:the )?data")),
+    ("prep.data-loading-failure", 2, _failing(r"data ?sets?|downloads?|downloading|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|\w*samplers?|input pipeline|load(?:ing)? (?:the )?data")),
     ("prep.iteration-failure", 2, _failing(r"iterators?|iterat(?:e|ing)|steps_per_epoch|stopiteration")),
     ("prep.iteration-failure", 3, r"end of sequence|out_?of_?rangeerror|ran out of data|iterator (?:is )?exhausted"),
     ("prep.communication-error", 1.5, _failing(r"broadcast_\w+|broadcastglobalvariables\w*|broadcast(?:ing)? (?:the )?(?:variables|parameters|weights|state)|barrier")),
@@ -97,5 +97,6 @@ HANG_POINTS = 4.0
 # Symptoms that the same words may mean: what is said for one of them speaks for a known cause of another, too, if less.
 FAMILIES: tuple[frozenset[str], ...] = (
     frozenset(HANG_AT.values()),
+    frozenset(("prep.communication-error", "fail.communication-error")),
     frozenset(("perf.non-convergence", "perf.unexpected-intermediate-result")),
 )

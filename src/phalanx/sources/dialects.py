@@ -16,16 +16,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import lru_cache
 
 
-class Speaker(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Speaker:
     """Who wrote a line. `key` tells speakers apart even where the rank is not known."""
 
     rank: int | None = None
     host: str | None = None
     pid: int | None = None
     key: str = ""
+
+
+_speaker = lru_cache(maxsize=4096)(Speaker)  # the same few speak on all lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class _Form:
 _TIME = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
 _FORMS = (
     _Form("torch", re.compile(r"\[rank(?P<rank>\d+)\]:?\s?", re.I)),
-    _Form("mpi", re.compile(r"\[(?:[^\]\s]*?[@,])?(?P<rank>\d+)\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
+    _Form("mpi", re.compile(r"\[(?:[^\]\s]*?(?:[@,]|mpirank:))?(?P<rank>\d+)(?:,algo-\d+)?\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
     _Form("ray", re.compile(r"\((?P<key>[\w.:<>]+ pid=(?P<pid>\d+)(?:, ip=(?P<host>[\d.a-f:]+))?)\)\s?")),
     _Form("kubectl", re.compile(r"\[pod/(?P<host>[\w.-]*?(?:(?P<role>master|worker|chief|ps|launcher|node)-)?(?P<index>\d+)(?:-\w{5})?)/[\w.-]+\]\s?")),
     _Form("compose", re.compile(r"(?P<host>[\w.-]*?(?:worker|rank|node|trainer|master|chief|ps)[-_]?(?P<index>\d+)(?:[-_]\d+)?)\s*\|\s?"), is_weak=True),
@@ -48,10 +52,11 @@ _FORMS = (
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
-_TIME_OPENS = frozenset("[0123456789MTWFS")
-# What collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
+# What these can begin with, asked first: most lines begin with nothing of it.
+_TIME_OPENS, _COLLECTED_OPENS = frozenset("[0123456789MTWFS"), frozenset(">0123456789")
+# What a report quotes with, and what collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
 _COLLECTED = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
+    r"> (?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
 _INSIDE = re.compile(
@@ -80,7 +85,7 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
-        stamp = _COLLECTED.match(line) if line[:1].isdigit() else None
+        stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
             body = _after_time(rest)
@@ -116,7 +121,7 @@ class Dialect:
                 key = key or f"rank{named}"
         if rank is None and pid is not None:
             rank = self.ranks_by_pid.get(pid)
-        return Speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
+        return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
 
 
 def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
@@ -138,7 +143,7 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
 
 
 def _after_time(line: str) -> str:
-    if line[:1] not in _TIME_OPENS:  # asked first, since most lines begin with none
+    if line[:1] not in _TIME_OPENS:
         return line
     stamp = _LEADING_TIME.match(line)
     return line[stamp.end() :] if stamp else line

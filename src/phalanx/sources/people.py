@@ -30,7 +30,7 @@ _WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _ADDRESS = re.compile(r"https?://\S+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _FENCES = ("```", "~~~")
-_MACHINE = re.compile(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE = re.compile(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
 _MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = re.compile(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"

@@ -87,12 +87,15 @@ def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: D
     """Add a stretch of the file to its survey."""
     survey.signs.update(signs.count(sample))
     survey.world_sizes.extend(_world_sizes(sample))
-    spoken: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
+    said: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
     for index, raw in enumerate(sample.split(b"\n")):
         for part in raw.split(b"\r") if b"\r" in raw else (raw,):
-            _survey_line(survey, clean(part[:2048]), first_line + index, dialect, spoken)
-    for rank, lines in spoken.items():
-        last = next((number for number, text in reversed(lines) if is_ordinary(text)), 0)
+            line = clean(part[:2048])
+            if line:
+                rank, text = _survey_line(survey, line, first_line + index, dialect)
+                said[rank].append((first_line + index, text))
+    for rank, lines in said.items():  # whether a line is ordinary is slow to tell, and only the last of them matters
+        last = next((number for number, text in reversed(lines) if is_ordinary(text)), None)
         survey.ranks[rank].last_ordinary = last or survey.ranks[rank].last_ordinary
 
 
@@ -113,20 +116,15 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
                 yield size
 
 
-def _survey_line(
-    survey: FileSurvey, line: str, number: int, dialect: Dialect, spoken: dict[int | None, list[tuple[int, str]]]
-) -> None:
-    if not line or line.isspace():
-        return
+def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> tuple[int | None, str]:
+    """Take in one line; its rank, and what it says."""
     speaker, text = dialect.read(line)
     entry = survey.ranks.get(speaker.rank)
     if entry is None:
         entry = survey.ranks[speaker.rank] = RankSurvey()
-    spoken[speaker.rank].append((number, text))
     entry.lines += 1
     entry.last_line, entry.last_text = number, text[:300]
-    if number > survey.last_line:
-        survey.last_line = number
+    survey.last_line = max(survey.last_line, number)
     if speaker.rank is not None and speaker.host and speaker.rank not in survey.hosts:
         survey.hosts[speaker.rank] = speaker.host
     position = position_of(text)
@@ -143,6 +141,7 @@ def _survey_line(
         entry.last_moving = number
     if shows_connection(text):
         entry.last_connected = number
+    return speaker.rank, text
 
 
 SUPERVISED = "phalanx run"
