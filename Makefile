@@ -20,7 +20,7 @@ test:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
-	$(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole )$(BIN)/pytest -n 2 --dist worksteal --durations 40
+	$(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole )$(BIN)/pytest -n 3 --dist worksteal --durations 40
 	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
@@ -32,9 +32,9 @@ packages: $(VENV)/.core
 	@$(MAKE) --no-print-directory $(VENV)/.torch
 	@$(MAKE) --no-print-directory $(VENV)/.dev
 
-# TensorFlow, JAX and Horovod (compiled from source, about 7 minutes of processor time, once), each in an environment of its
-# own below .zoo: the tests run real jobs of them.
-frameworks: framework-tensorflow framework-jax framework-horovod
+# TensorFlow, JAX, Keras on PyTorch, and Horovod (compiled from source, about 7 minutes of processor time, once), each in an
+# environment of its own below .zoo: the tests run real jobs of them.
+frameworks: framework-horovod framework-tensorflow framework-jax framework-keras-torch
 framework-horovod: debian-zoo
 framework-%: $(VENV)/.core
 	PYTHONPATH=src $(BIN)/python -m phalanx faults environments $*
