@@ -126,7 +126,8 @@ class _Reader:
         rows = self._take(bodies)
         for column, taken in zip(self._columns, zip(*rows, strict=True), strict=True):
             column.extend(taken)
-        self._learn(lengths, joined, [self._met.get(row[-1], row[-1]) for row in rows])
+        met: list[int] = [row[-1] for row in rows]
+        self._learn(lengths, joined, [self._met.get(kind, kind) for kind in met])
 
     def _opened(self, opening: list[int | Once] | None, bodies: Sequence[bytes]) -> array[int] | None:
         """The kinds of a run in which strings are numbered, as many a dump begins: those entries are kept, each for itself."""
