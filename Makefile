@@ -20,7 +20,7 @@ test:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/phalanx rules test
-	$(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole )$(BIN)/pytest -n 2 --dist worksteal --durations 40
+	$(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole )$(BIN)/pytest -n 3 --dist worksteal --durations 40
 	$(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 	$(BIN)/phalanx faults run --quick --cured --no-note --venv $(VENV)
 	$(BIN)/phalanx faults score
@@ -34,7 +34,7 @@ packages: $(VENV)/.core
 
 # TensorFlow, JAX, Horovod (compiled from source, about 7 minutes of processor time, once) and Keras on PyTorch (which Horovod's environment
 # lends), each in an environment of its own below .zoo: the tests run real jobs of them.
-frameworks: framework-tensorflow framework-jax framework-horovod framework-keras-torch
+frameworks: framework-horovod framework-tensorflow framework-jax framework-keras-torch
 framework-horovod: debian-zoo
 framework-keras-torch: framework-horovod
 framework-%: $(VENV)/.core

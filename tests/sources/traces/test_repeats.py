@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from phalanx.sources.traces import repeats
 from phalanx.sources.traces.batch import Batch, TraceInput, read_batch
 from phalanx.sources.traces.readers import flight_recorder
 from phalanx.sources.traces.repeats import read_repeated
@@ -129,6 +130,20 @@ def test_large_dumps_are_read_by_what_repeats(
         assert len(found.rows["kind"]) == 700
         assert len(found.dump["entries"]) < 200
         assert_alike(*both(data, monkeypatch))
+
+
+def test_the_third_of_equal_dumps_is_taken_in_runs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also its start, where strings are numbered: the first dump shows such entries, the second that they come again."""
+    monkeypatch.setattr(repeats, "_VOCABULARIES", {})
+    data = made_dumps(tmp_path, "none", flat=True)[3]
+    first, second = read_repeated(data), read_repeated(data)
+
+    def refuse(*_: object) -> None:
+        pytest.fail("an entry was looked at alone")
+
+    monkeypatch.setattr(repeats._Reader, "_take", refuse)
+    third = read_repeated(data)
+    assert first == second == third is not None
 
 
 def _class_in_an_entry(data: bytes) -> bytes:

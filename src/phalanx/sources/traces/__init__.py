@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from phalanx.model.trace import Traces
 from phalanx.sources.inputs import DAMAGE, Input, plain_stream
 from phalanx.sources.traces.batch import TraceInput
-from phalanx.sources.traces.jobs import traces_of
-from phalanx.sources.traces.pool import read_tables
 from phalanx.sources.traces.protocol import HEAD, reader_of
 
 __all__ = ["find_traces", "read_traces"]
@@ -32,6 +30,10 @@ def find_traces(inputs: Sequence[Input]) -> tuple[list[TraceInput], list[Input]]
 
 def read_traces(inputs: Sequence[TraceInput], progress: Callable[[int], None] | None = None) -> list[Traces]:
     """The jobs whose traces these are, the largest first; `progress` is told the number of bytes read as they are read."""
+    # Loaded here: worker processes import this package, and read files only.
+    from phalanx.sources.traces.jobs import traces_of
+    from phalanx.sources.traces.pool import read_tables
+
     return traces_of(read_tables(inputs, progress)) if inputs else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from struct import Struct
 from typing import Any
@@ -48,6 +48,11 @@ class Layout:
         """The ROW_NUMBERS that it has."""
         return frozenset(number.slot for number in self.numbers if number.letter)
 
+    @property
+    def untaken(self) -> Layout:
+        """The same, its numbers passed over: they stay in the entry."""
+        return Layout(tuple(replace(number, letter="") for number in self.numbers), self.rest)
+
 
 @dataclass(frozen=True, slots=True)
 class Once:
@@ -56,6 +61,7 @@ class Once:
     first: int
     last: int
     fields: int
+    layout: Layout
 
 
 @dataclass(slots=True)
@@ -70,6 +76,7 @@ class Form:
     row: Callable[[Values], Values]  # of one entry's values, NO_NUMBER and the kind
     kinds: dict[int, array[int]] = field(default_factory=dict)
     once: dict[int, Once] = field(default_factory=dict)
+    openings: dict[int, list[int | Once]] = field(default_factory=dict)  # runs with such entries in them
 
     def rest(self, data: bytes) -> int:
         """All bytes but those of numbers, as one number: to compare many bytes of which some do not count, nothing is faster."""

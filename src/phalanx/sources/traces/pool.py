@@ -129,7 +129,7 @@ class _Worker:
         if self._process is None:
             paths = os.pathsep.join(path for path in sys.path if path)
             environment = os.environ | {"PYTHONPATH": paths} | _ALLOCATION
-            command = [sys.executable, "-m", "phalanx.sources.traces.worker"]
+            command = [sys.executable, "-S", "-m", "phalanx.sources.traces.worker"]  # the paths are given
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment

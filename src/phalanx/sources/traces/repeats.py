@@ -77,6 +77,7 @@ class _Reader:
             int, int
         ] = {}  # the vocabulary's number of a kind -> its place among the kept; < 0: of this dump only
         self._columns: tuple[array[int], ...] = tuple(array("q") for _ in (*ROW_NUMBERS, "kind"))
+        self._met: dict[int, Once] = {}  # entries of the run at hand that number strings and were seen in dumps before
         self._most = 0
         self._vocabulary = Vocabulary()
         self._numbered: frozenset[tuple[bytes, bytes]] = frozenset()
@@ -111,27 +112,50 @@ class _Reader:
         joined = self._between.join(bodies)
         forms = self._vocabulary.runs.get(lengths, ())
         for form in forms:
-            kinds = form.kinds.get(form.rest(joined))
+            rest = form.rest(joined)
+            kinds = form.kinds.get(rest) or self._opened(form.openings.get(rest), bodies)
             if kinds is not None:
                 values = form.taken(joined)
                 for kind in dict.fromkeys(kinds):
-                    self._place(kind)
+                    if kind not in self._places:
+                        self._place(kind)
                 for column, numbers in zip(self._columns, (*in_columns(form, values), kinds), strict=True):
                     column.extend(numbers)
                 return
+        self._met.clear()
         rows = self._take(bodies)
         for column, taken in zip(self._columns, zip(*rows, strict=True), strict=True):
             column.extend(taken)
-        self._learn(lengths, joined, tuple(row[-1] for row in rows))
+        met: list[int] = [row[-1] for row in rows]
+        self._learn(lengths, joined, [self._met.get(kind, kind) for kind in met])
 
-    def _learn(self, lengths: tuple[int, ...], joined: bytes, kinds: tuple[int, ...]) -> None:
+    def _opened(self, opening: list[int | Once] | None, bodies: Sequence[bytes]) -> array[int] | None:
+        """The kinds of a run in which strings are numbered, as many a dump begins: those entries are kept, each for itself."""
+        if opening is None or next(one.first for one in opening if isinstance(one, Once)) <= self._names.last:
+            return None
+        kinds = array("q")
+        for one, body in zip(opening, bodies, strict=True):
+            if isinstance(one, Once):
+                self._names.last = one.last
+                one = self._keep(self._opening + body + b"u", one.fields, frozenset())
+            elif one not in self._places:
+                self._place(one)  # here, since what it refers to is numbered before it
+            kinds.append(one)
+        return kinds
+
+    def _learn(self, lengths: tuple[int, ...], joined: bytes, kinds: list[int | Once]) -> None:
         """Remember a run, unless some of its entries could not come again."""
         words = self._vocabulary
-        if min(kinds) < 0 or len(words.runs) >= _MOST_RUNS or len(kinds) < 2:
+        plain = [kind for kind in kinds if not isinstance(kind, Once)]
+        if min(plain, default=0) < 0 or len(words.runs) >= _MOST_RUNS or len(kinds) < 2:
             return
-        form = words.form(tuple(words.kinds[kind].layout for kind in kinds), len(self._between))
-        if len(form.kinds) < _MOST_RUNS:
-            form.kinds[form.rest(joined)] = array("q", kinds)
+        layouts = (kind.layout.untaken if isinstance(kind, Once) else words.kinds[kind].layout for kind in kinds)
+        form = words.form(tuple(layouts), len(self._between))
+        if len(form.kinds) + len(form.openings) < _MOST_RUNS:
+            if len(plain) == len(kinds):
+                form.kinds[form.rest(joined)] = array("q", plain)
+            else:
+                form.openings[form.rest(joined)] = kinds
             known = words.runs.setdefault(lengths, [])
             if all(one is not form for one in known):
                 known.append(form)
@@ -160,7 +184,9 @@ class _Reader:
             once = form.once.get(form.rest(body))
             if once is not None and once.first > before:
                 self._names.last = once.last
-                return (*_NO_NUMBERS, self._keep(entry, once.fields, frozenset()))
+                number = self._keep(entry, once.fields, frozenset())
+                self._met[number] = once
+                return (*_NO_NUMBERS, number)
         walked = walk_dictionary(entry, 0, self._names)
         if walked.stop != len(entry) or self._is_renumbered():
             raise OtherFormError
@@ -173,7 +199,7 @@ class _Reader:
             here.append(form)
         if walked.first_number is not None:  # a second one like it would number its strings again
             if len(form.once) < _MOST_RUNS:
-                form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields))
+                form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields), layout)
             return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
         if rest not in form.kinds:
             form.kinds[rest] = array("q", [len(words.kinds)])
