@@ -53,7 +53,7 @@ def test_checkpoints_by_the_clock_are_of_one_step_on_all_ranks(tmp_path: Path) -
 
 def test_a_ring_is_written_at_a_stall(tmp_path: Path) -> None:
     folder = prepare(tmp_path)
-    options = ("--record-steps", "2", "--on-stall", "abort", "--stall-after", "3", "--stall-at-most", "10")
+    options = ("--record-steps", "2", "--on-stall", "abort", "--stall-after", "5", "--stall-at-most", "90")
     done = record(folder, "ring", 2, "stands", options=options)
     assert done.status != 0
     for rank in (0, 1):

@@ -8,8 +8,6 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from phalanx.replay.inside.phalanx_record.segments import make_room
-from phalanx.replay.native import Native
 from phalanx.replay.record import (
     INSIDE,
     REFUSED,
@@ -20,7 +18,6 @@ from phalanx.replay.record import (
     settings_for,
     size_of,
 )
-from phalanx.replay.salvage import save_ring
 from phalanx.run.recorder import Recorder
 
 
@@ -66,6 +63,11 @@ def begin_recording(
     """The recorder that ranks are to load; None where no recording is wanted."""
     if mode is None:
         return None
+    # Only here: a job that is not recorded starts without them.
+    from phalanx.replay.inside.phalanx_record.segments import make_room
+    from phalanx.replay.native import Native
+    from phalanx.replay.salvage import save_ring
+
     folder = _sources_folder(command, is_module)
     native = Native()
     atexit.register(native.close)

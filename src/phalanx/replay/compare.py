@@ -189,7 +189,7 @@ def _by_how_much(
     return largest, largest / scale
 
 
-def _values(data: bytearray, kind: str) -> list[float]:
+def _values(data: bytes, kind: str) -> list[float]:
     width = _SIZES[kind]
     count = len(data) // width
     step = max(1, count // _MOST_VALUES)

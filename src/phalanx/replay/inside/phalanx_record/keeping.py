@@ -42,6 +42,7 @@ class Keeper:
         self._listener = Listener(settings.request, write) if self._ring is not None and settings.request else None
         self._agreed = os.path.join(os.path.dirname(settings.request), "checkpoint-at") if settings.request else ""
         self._next_by_time = time.monotonic() + settings.every_seconds
+        self._chosen = -_AGREED_AHEAD  # the step that rank 0 chose last
 
     def result(self, number: int, step: int, call: Call) -> dict[str, Any]:
         """Take the fingerprints of a result and keep it, or this rank's share; what is said of it in the log."""
@@ -85,10 +86,12 @@ class Keeper:
         if not self._settings.every_seconds or not self._agreed:
             return None
         now = time.monotonic()
-        if self._settings.rank == 0 and now >= self._next_by_time:
+        if self._settings.rank == 0 and now >= self._next_by_time and step >= self._chosen + _AGREED_AHEAD:
+            # Not before the last one chosen was made by all: steps may be slower than the clock.
             self._next_by_time = now + self._settings.every_seconds
+            self._chosen = step + _AGREED_AHEAD
             with open(self._agreed + ".new", "w", encoding="utf-8") as file:
-                file.write(str(step + _AGREED_AHEAD))
+                file.write(str(self._chosen))
             os.replace(self._agreed + ".new", self._agreed)
         try:
             with open(self._agreed, encoding="utf-8") as file:
