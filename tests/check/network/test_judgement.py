@@ -242,3 +242,11 @@ def test_horovods_driver_must_be_there_but_need_not_listen_yet() -> None:
     seen = survey(2)
     seen.calls += [Called(one, -1, "driver", "10.9.9.9", 41000, "no-neighbour") for one in (0, 1)]
     assert only(seen)[0] == "rendezvous-address-nobody"
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_two_closed_hosts_are_two_columns_not_a_row(count: int) -> None:
+    seen = survey(count, to_host(count, 1, "silent") | to_host(count, 2, "silent"))
+    found = judge(seen, {})
+    assert [one.accused for one in found] == [("h1",), ("h2",)]
+    assert all((explained := explain(one)) is not None and explained[0].cause == "firewall-drops" for one in found)

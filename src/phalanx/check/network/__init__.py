@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from phalanx.check.network import survey as phases
 from phalanx.check.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
-from phalanx.check.network.blocked import judge_columns, judge_interfaces, judge_routes, judge_translated, make_table
+from phalanx.check.network.blocked import judge_interfaces, judge_routes, judge_translated, make_table
+from phalanx.check.network.columns import judge_columns
 from phalanx.check.network.flows import judge_flows
 from phalanx.check.network.nodes import find_nodes
 from phalanx.check.network.quality import judge_idle, judge_sizes, judge_speed, suspects

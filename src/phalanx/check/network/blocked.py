@@ -6,14 +6,13 @@ by direction: "what a sends does not arrive at b". A column of it is a firewall 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from phalanx.check.network.nodes import Node, family_of
+from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
-from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
+from phalanx.check.network.words import done_to, named, places, usual_outcome
 from phalanx.check.reading import Reading
 
 Pair = tuple[int, int]
@@ -150,154 +149,3 @@ def judge_interfaces(table: Table) -> list[Reading]:
     reading = Reading(text, table.label(*targets), (), values)
     table.explain([pair for pair in table.left if pair[1] in targets])
     return [reading]
-
-
-def judge_columns(table: Table) -> list[Reading]:
-    """Hosts that nobody reaches, that reach nobody, or both."""
-    found: list[Reading] = []
-    numbers = table.numbers
-    if len(numbers) < 2 or not table.lost:
-        return found
-    every = {(one, other) for one in numbers for other in numbers if one != other}
-    if every <= set(table.lost) and len(numbers) > 2:
-        found.append(_nobody(table))
-        table.explain(every)
-        return found
-    for number in numbers:
-        others = [other for other in numbers if other != number]
-        arriving = [(other, number) for other in others]
-        leaving = [(number, other) for other in others]
-        came, went = all(pair in table.lost for pair in arriving), all(pair in table.lost for pair in leaving)
-        if len(numbers) == 2:
-            if came and not went:
-                found.append(_of_two(table, number, others[0]))
-                table.explain_host(number)
-            elif came and went:
-                found.append(_apart(table, (number,), others))
-                table.explain_host(number)
-        elif came and went:
-            found.append(_apart(table, (number,), others))
-            table.explain_host(number)
-        elif came:
-            found.append(_inbound(table, number, arriving))
-            table.explain_host(number)
-        elif went:
-            found.append(_outbound(table, number, leaving))
-            table.explain_host(number)
-    return found
-
-
-def _nobody(table: Table) -> Reading:
-    calls = list(table.lost.values())
-    outcome = usual_outcome(calls)
-    text = f"check: no host reaches another: calls to {places(calls)} are {done_to(outcome)}"
-    said = icmp_words(calls)
-    return Reading(text + (f"; {said}" if said else ""), table.label(*table.numbers), (), {"how": done_to(outcome)})
-
-
-def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
-    calls = [table.lost[pair] for pair in pairs]
-    others = sorted(pair[0] for pair in pairs)
-    label = table.labels[number]
-    outcome = usual_outcome(calls)
-    shut_ports = {one.port for one in _other_ports(table.survey, number) if one.outcome == "silent"}
-    open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered} - shut_ports)
-    to_it = [one for one in calls if one.target == number]  # of the others only the answers were lost
-    shut = [*(to_it or calls), *(one for one in _other_ports(table.survey, number) if not one.answered)]
-    said = icmp_words(shut)
-    luck = _luck(table, number, others)
-    node = table.survey.nodes[number]
-    values = {"host": label, "address": node.address, "how": done_to(outcome), "luck": luck, "subnet": node.subnet}
-    values |= _sure(node, "input")
-    if open_ports:
-        shown = ", ".join(str(port) for port in open_ports)
-        text = (
-            f"check: high ports of {label} are {done_to(outcome)}: {table.name(others)} called {places(shut)}, "
-            f"while port {shown} is answered"
-        )
-        values |= {"open": shown, "ports": "{}-{}".format(*table.survey.listening[number].get("range", (32768, 60999)))}
-    else:
-        text = f"check: what comes in to {label} is {done_to(outcome)}: {table.name(others)} called {places(shut)}"
-    text += f" ({said})" if said else ""
-    text += f". {luck}" if luck else ""
-    return Reading(text, (label,), table.label(*others), values, _rules(node, "input"))
-
-
-def _sure(node: Node, hook: str) -> dict[str, str]:
-    """Packets that vanish and a rule that can be read make it certain."""
-    return {"confidence": "confirmed"} if node.filters(hook) else {}
-
-
-def _rules(node: Node, hook: str) -> tuple[tuple[str, str], ...]:
-    """What its own firewall says, as evidence."""
-    return tuple((node.label, f"its firewall: {rule}") for rule in node.filters(hook)[:3])
-
-
-def _of_two(table: Table, number: int, other: int) -> Reading:
-    """One direction between two hosts: what comes in to one or what goes out of the other; readable rules decide, else the commoner."""
-    pair = (other, number)
-    here, there = table.survey.nodes[number], table.survey.nodes[other]
-    if there.filters("output") and not here.filters("input"):
-        return _outbound(table, other, [pair])
-    return _inbound(table, number, [pair])
-
-
-def _other_ports(survey: Survey, number: int) -> list[Called]:
-    store = survey.nodes[number].stores
-    return [
-        one
-        for one in survey.calls
-        if (one.kind == "given" and one.target == number)
-        or (store and one.source != number and one.kind == "store" and one.peer == survey.nodes[number].label)
-    ]
-
-
-def _luck(table: Table, number: int, others: Sequence[int]) -> str:
-    """With Gloo the higher address calls the lower, so what comes in to the highest is never used."""
-    nodes = table.survey.nodes
-    if all(_higher(nodes[number], nodes[other]) for other in others):
-        return f"With Gloo the higher address calls the lower, so {table.labels[number]} may work by luck"
-    return ""
-
-
-def _higher(one: Node, other: Node) -> bool:
-    mine, theirs = ipaddress.ip_address(one.address), ipaddress.ip_address(other.address)
-    return mine.version == theirs.version and int(mine) > int(theirs)
-
-
-def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
-    calls = [table.lost[pair] for pair in pairs]
-    others = sorted(pair[1] for pair in pairs)
-    label = table.labels[number]
-    node = table.survey.nodes[number]
-    own = [one for one in calls if one.source == number and one.outcome == "no-neighbour"]
-    taken = str((own[0].route or {}).get("interface") or "") if own else ""
-    if taken and taken != node.interface:
-        text = f"check: {label} sends to {table.name(others)} on {taken}, where nobody answers, while its address {node.address} is on {node.interface}"
-        values = {"wrong": taken, "interface": node.interface, "subnet": node.subnet, "address": node.address}
-        return Reading(text, (label,), table.label(*others), values)
-    how = done_to(usual_outcome(calls))
-    text = f"check: what goes out of {label} is {how}: it called {places(calls)}"
-    text += f", which {table.name(others)} call from each other" if len(others) > 1 else ""
-    said = icmp_words(calls)
-    values = {"host": label, "how": how, "subnet": table.survey.nodes[number].subnet}
-    values |= _sure(table.survey.nodes[number], "output")
-    text += f" ({said})" if said else ""
-    return Reading(text, (label,), table.label(*others), values, _rules(table.survey.nodes[number], "output"))
-
-
-def _apart(table: Table, lonely: tuple[int, ...], others: Sequence[int]) -> Reading:
-    """Neither direction works. An answer that says no comes from a firewall; silence may be anything."""
-    label = table.name(lonely)
-    arriving = [table.lost[(other, one)] for one in lonely for other in others]
-    outcome = usual_outcome(arriving)
-    if outcome in ("refused", "rejected"):
-        return _inbound(table, lonely[0], [(other, lonely[0]) for other in others])
-    node = table.survey.nodes[lonely[0]]
-    text = (
-        f"check: {label} and {table.name(others)} do not reach each other: calls to {places(arriving)} "
-        f"and back are {done_to(outcome)}"
-    )
-    accused = table.label(*lonely) if len(others) > 1 else table.label(*lonely, *others)
-    values = {"host": label, "how": done_to(outcome), "interface": node.interface, "address": node.address}
-    return Reading(text, accused, table.label(*others), values)
