@@ -147,6 +147,11 @@ class Job:
 
     def end(self) -> None:
         self.go()
+        for rank in range(
+            self.ranks if self.pids else 0
+        ):  # a rank that was never told anything still waits for both pipes
+            self._pipe(f"told-{rank}", "w")
+            self._pipe(f"answer-{rank}", "r")
         for pipe in self.__dict__.get("_pipes", {}).values():
             with contextlib.suppress(OSError):
                 pipe.close()

@@ -74,13 +74,13 @@ def main():
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
-    for step in range(60):
+    for step in range(100):
         dist.all_reduce(torch.ones(2))
         print("step", step, flush=True)
         time.sleep(0.03)
     phase(dist, torch)
     dist.barrier()
-    for step in range(60, 80):
+    for step in range(100, 120):
         dist.all_reduce(torch.ones(2))
         print("step", step, flush=True)
     dist.destroy_process_group()

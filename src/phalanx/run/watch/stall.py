@@ -17,6 +17,7 @@ _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
 _LINES_PER_SECOND = 100
 _TRAFFIC_PER_SECOND = 16 << 10  # bytes over the network: a slow download; heartbeats and retries are less
+_LEAST_KNOWN_S = 1.0
 _FAULTS_PER_SECOND = 20  # pages read back in: memory is short, and the rank is slow, not lost
 _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
@@ -216,11 +217,17 @@ class StallDetector:
             if old is not None:
                 is_reading = (sign.io - old.io) / span >= _BYTES_PER_SECOND
                 is_swapping = (sign.faults - old.faults) / span >= _FAULTS_PER_SECOND
-                is_talking = (
-                    sign.traffic is not None
-                    and old.traffic is not None
-                    and (sign.traffic - old.traffic) / span >= _TRAFFIC_PER_SECOND
-                )
-                is_moving = is_reading or is_swapping or is_talking or (sign.blocked and old.blocked)
+                is_moving = is_reading or is_swapping or self._is_talking(rank) or (sign.blocked and old.blocked)
                 found += [rank] if is_moving else []
         return tuple(found)
+
+    def _is_talking(self, rank: int) -> bool:
+        """Over the part of the window for which it is known: the network is looked at late."""
+        known = [
+            (when, sign.traffic)
+            for when, signs in self._past
+            if (sign := signs.get(rank)) is not None and sign.traffic is not None
+        ]
+        if len(known) < 2 or known[-1][0] - known[0][0] < _LEAST_KNOWN_S:
+            return False
+        return (known[-1][1] - known[0][1]) / (known[-1][0] - known[0][0]) >= _TRAFFIC_PER_SECOND
