@@ -39,3 +39,15 @@ def test_weights_that_agree_are_fine(diagnose: Diagnose) -> None:
         for rank in range(3)
     ]
     assert diagnose("\n".join(lines)).findings == ()
+
+
+def test_one_sum_at_the_end_is_enough(diagnose: Diagnose) -> None:
+    def job(*sums: str) -> str:
+        trained = [f"[rank {rank}] step {step} loss 0.{rank + 5}" for rank in range(2) for step in range(4)]
+        return "\n".join([*trained, *(f"[rank {rank}] {text}" for rank, text in enumerate(sums))])
+
+    verdict = diagnose(job("weight checksum -2.808741", "weight checksum 2.805532")).verdict
+    assert verdict is not None
+    assert verdict.symptom == "perf.unexpected-intermediate-result"
+    assert diagnose(job("weight checksum 2.805532", "weight checksum 2.805532")).findings == ()
+    assert diagnose(job("weight sum of this shard 1.5", "weight sum of this shard 2.5")).findings == ()

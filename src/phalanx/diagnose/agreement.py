@@ -13,6 +13,7 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
+_AT_THE_END = "after the last step"
 
 
 def find_disagreements(history: History) -> list[Claim]:
@@ -48,15 +49,18 @@ def _weights_differ(history: History) -> list[Claim]:
     """The same quantity of the model, printed by several ranks for the same step, with different values."""
     printed: dict[tuple[str, object], dict[int, Event]] = defaultdict(dict)
     for event in history.seen.events:
-        if event.source == "checksum" and event.rank is not None and event.data["at"] is not None:
-            printed[(str(event.data["what"]), event.data["at"])].setdefault(event.rank, event)
-    differing = [
-        by_rank for by_rank in printed.values() if len({event.data["value"] for event in by_rank.values()}) > 1
-    ]
-    if len(differing) < _FEWEST:
+        if event.source == "checksum" and event.rank is not None:
+            at = event.data["at"] or (_AT_THE_END if _is_after_training(event, history) else None)
+            if at is not None:
+                printed[(str(event.data["what"]), at)].setdefault(event.rank, event)
+    differing = {
+        key: by_rank for key, by_rank in printed.items() if len({event.data["value"] for event in by_rank.values()}) > 1
+    }
+    if len(differing) < _FEWEST and all(at != _AT_THE_END for _, at in differing):
         return []
-    proofs = [Proof(event, Role.ROOT) for event in differing[-1].values()]
-    what = next(iter(differing[-1].values())).data["what"]
+    last = list(differing.values())[-1]
+    proofs = [Proof(event, Role.ROOT) for event in last.values()]
+    what = next(iter(last.values())).data["what"]
     return [
         _claim(
             "perf.unexpected-intermediate-result",
@@ -66,6 +70,16 @@ def _weights_differ(history: History) -> list[Claim]:
             proofs,
         )
     ]
+
+
+def _is_after_training(event: Event, history: History) -> bool:
+    """The rank trained, and had taken its last step when it printed this: by then all models are the same, unless each
+    rank holds a part."""
+    if "shard" in event.text.lower():
+        return False
+    file = history.file_of(event)
+    entry = file.ranks.get(event.rank) if file is not None else None
+    return entry is not None and entry.last_progress is not None and entry.last_progress < event.line
 
 
 def _claim(symptom: str, cause: str, title: str, summary: str, proofs: list[Proof]) -> Claim:
