@@ -36,6 +36,7 @@ packages: $(VENV)/.core
 # environment of its own below .zoo: the tests run real jobs of them.
 frameworks: framework-horovod framework-tensorflow framework-jax framework-keras-torch
 framework-horovod: debian-zoo
+framework-keras-torch: framework-horovod  # which has PyTorch to lend
 framework-%: $(VENV)/.core
 	PYTHONPATH=src $(BIN)/python -m phalanx faults environments $*
 
@@ -96,7 +97,7 @@ endef
 # What the tests use: a browser for the pages, ripgrep for the benchmark, namespaces with a firewall for broken networks,
 # an SSH server and engines for calls.
 debian:
-	$(call install,chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged,tests that need them are skipped)
+	$(call install,chromium:chromium ripgrep:rg nftables:nft iproute2:ip util-linux:nsenter openssh-client:ssh openssh-server:sshd slurm-wlm:slurmctld munge:munged mpich:mpiexec.hydra,tests that need them are skipped)
 
 # What the zoo's jobs need beside Python packages: compilers for the builds (Horovod is compiled nine times, ccache does most of it once), ssh for horovodrun, namespaces and mounts.
 debian-zoo:
