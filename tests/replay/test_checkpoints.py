@@ -13,7 +13,13 @@ import pytest
 
 from phalanx.replay.inside.phalanx_record import checkpoints
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install torch==2.13.0, or make test")
+torch: Any = None  # loaded when a test of this module runs, not by every worker that collects it
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _load_torch() -> None:
+    global torch
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install torch==2.13.0, or make test")
 
 
 def tensors(value: float) -> dict[str, Any]:

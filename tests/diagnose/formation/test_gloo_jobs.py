@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from phalanx.diagnose import diagnose_paths
+from tests.needs import needs_torch
 
-pytest.importorskip("torch", reason="pip install torch")
+pytestmark = needs_torch
 SCRIPT = Path(__file__).with_name("gloo_job.py")
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_torch
 from tests.run.watch.job import running
 
-pytest.importorskip("torch", reason="needs torch: pip install torch")
-pytestmark = [pytest.mark.job, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.job, pytest.mark.timeout(280), needs_torch]
 FAULTS = Path(__file__).parents[3] / "faults"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs_torch
 from tests.run.watch.job import HEAD, Job, running
 
-pytest.importorskip("torch", reason="needs torch: pip install torch")
-pytestmark = [pytest.mark.job, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.job, pytest.mark.timeout(240), needs_torch]
 
 TRAIN = (
     HEAD
