@@ -15,6 +15,8 @@ from phalanx.replay.inside.phalanx_record.alone import RefusedObjectError, load_
 from phalanx.replay.recordings import Recording, ReplayError, open_recording
 from phalanx.run.recorder import Recorder
 
+from .jobs import replay
+
 
 def made(folder: Path, *command: str, mode: str = "full", size: int = 2) -> Recording:
     bundle = folder / "bundle"
@@ -158,3 +160,15 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
     made(tmp_path, "train.py")
     with pytest.raises(ReplayError, match="--record"):
         open_recording(tmp_path / "bundle", attempt=3)
+
+
+def test_a_log_that_cannot_be_read_ends_the_replay_before_the_script_runs(tmp_path: Path) -> None:
+    """Python goes on where its sitecustomize fails: the script would run for real, as one rank of several."""
+    (tmp_path / "train.py").write_text("open('ran', 'w').close()\n")
+    made(tmp_path, "train.py")
+    log = tmp_path / "bundle" / "attempt0" / "rank0" / "record" / "calls.jsonl"
+    log.write_text('{"k":"call","g":"0"}\n')
+    done = replay(tmp_path, "bundle", "--rank", "0")
+    assert done.status == 2
+    assert "cannot be replayed" in done.err
+    assert not (tmp_path / "ran").exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import bundle as layout
+from phalanx.replay.inside.phalanx_record.fingerprints import NAME
 
 _RANK = re.compile(r"rank(\d+)")
 
@@ -64,6 +65,11 @@ def open_recording(bundle: Path, attempt: int | None = None) -> Recording:
         folders = [folder for folder in folders if folder.name == f"attempt{attempt}"]
     for folder in reversed(folders):
         if ranks := _ranks(folder):
+            made_by = {str(meta.get("fingerprints", NAME)) for meta in ranks.values()} - {NAME}
+            if made_by:
+                raise ReplayError(
+                    f"{bundle} was recorded by another release: its fingerprints are {made_by.pop()!r}, not {NAME!r}"
+                )
             return Recording(bundle, folder, manifest, ranks)
     which = f"attempt {attempt} of " if attempt is not None else ""
     raise ReplayError(f"there is no recording in {which}{bundle}: run the job with `phalanx run --record=full …`")

@@ -7,6 +7,7 @@ whatever environment the script runs in. The settings are one JSON object in PHA
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 from .arrival import when_imported
@@ -20,7 +21,12 @@ def start(told: str) -> None:
     """Make ready. While recording nothing may reach the script: a fault here means an unrecorded job."""
     settings = Settings.from_json(json.loads(told))
     if settings.replays:
-        _start(settings)
+        try:
+            _start(settings)
+        except Exception as error:
+            # Python would report it and run the script: unprepared, for real, as one rank of several.
+            print(f"phalanx: rank {settings.rank} cannot be replayed: {error}", file=sys.stderr, flush=True)
+            os._exit(3)
         return
     try:
         _start(settings)

@@ -18,8 +18,6 @@ class Debugging:
         self._condition = compile(settings.condition, "<--break>", "eval") if settings.condition else None
         self._rank = settings.rank
         self._was_true = False
-        if self._condition is not None:
-            self.at_step_soon = True
 
     def at_step(self, step: int) -> None:
         """A step begins."""
@@ -43,9 +41,17 @@ class Debugging:
             self._stop(f"first difference: {what}")
 
     def at_end(self, why: str) -> None:
-        """The recording has no more."""
-        if self._is_on:
-            self._stop(why)
+        """The recording has no more, and the replay is about to end: there is no next line to stop at."""
+        frame = users_frame() if self._is_on else None
+        if frame is not None:
+            import pdb
+
+            sys.settrace(None)
+            sys.stdout.flush()
+            print(f"phalanx: {why}", file=sys.stderr, flush=True)
+            debugger = pdb.Pdb(nosigint=True)
+            debugger.reset()
+            debugger.interaction(frame, None)
 
     def after(self, trace: TracebackType | None) -> None:
         """The script raised an exception."""
