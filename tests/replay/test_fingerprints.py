@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from phalanx.replay.inside.phalanx_record import fingerprints
 from phalanx.replay.inside.phalanx_record.fingerprints import different_ranges, fingerprint, part_size
+from phalanx.replay.inside.phalanx_record.records import put
 from phalanx.replay.native import Native
 from phalanx.replay.record import INSIDE
 
@@ -99,3 +100,12 @@ def test_a_library_that_does_otherwise_is_not_used(tmp_path: Path) -> None:
 def test_equal_values_do_not_cancel() -> None:
     ones, twos = numpy.full(65_536, 1, numpy.uint8), numpy.full(65_536, 2, numpy.uint8)
     assert fingerprint(ones)[0] != fingerprint(twos)[0]
+
+
+def test_arrays_of_any_shape_are_filled_in_place() -> None:
+    """TensorFlow's results: single numbers, and arrays that do not lie in a row."""
+    one, turned = numpy.zeros((), numpy.float32), numpy.zeros((3, 2), numpy.float32).T
+    data = numpy.arange(1, 8, dtype=numpy.float32)
+    put([one, turned], [memoryview(data.tobytes()[:5]), memoryview(data.tobytes()[5:])])
+    assert one == 1
+    assert turned.tolist() == [[2, 3, 4], [5, 6, 7]]

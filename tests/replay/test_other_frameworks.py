@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,38 @@ print("end", rank, float(tf.reduce_sum(tf.cast(weight.read_value(), tf.float64))
 """
 
 
+KERAS_FIT = """\
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 fails under this strategy by itself
+import numpy, tensorflow as tf
+tf.keras.utils.set_random_seed(3)
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+data = numpy.random.default_rng(5).standard_normal((64, 600)).astype("float32")
+dataset = tf.data.Dataset.from_tensor_slices((data, data.sum(1, keepdims=True))).shuffle(64, seed=1).batch(16)
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(32, activation="relu"), tf.keras.layers.Dense(1)])
+    model.compile(optimizer="adam", loss="mse")
+history = model.fit(dataset, epochs=2, verbose=0)
+print("end", history.history["loss"], flush=True)
+print("parameters", float(sum(tf.reduce_sum(tf.cast(one, tf.float64)) for one in model.trainable_variables)))
+"""
+
+
 @pytest.mark.parametrize(
     ("framework", "package", "script"),
-    [("horovod", "horovod", HOROVOD), ("tensorflow", "tensorflow-cpu", TENSORFLOW)],
+    [
+        ("horovod", "horovod", HOROVOD),
+        ("tensorflow", "tensorflow-cpu", TENSORFLOW),
+        ("tensorflow", "tensorflow-cpu", KERAS_FIT),
+    ],
+    ids=["horovod", "tensorflow", "keras-fit"],
 )
 def test_a_worker_repeats_alone(tmp_path: Path, framework: str, package: str, script: str) -> None:
     python = python_with(framework, package)
+    if script is KERAS_FIT:
+        look = [python, "-c", "import importlib.util as u; raise SystemExit(u.find_spec('tf_keras') is None)"]
+        if subprocess.run(look, check=False).returncode:
+            pytest.skip("needs tf_keras beside TensorFlow: pip install --no-deps tf_keras")
     (tmp_path / "train.py").write_text(script)
     done = record(tmp_path, "full", 2, options=("--python", python))
     assert done.status == 0, done.err

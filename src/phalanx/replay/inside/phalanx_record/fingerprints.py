@@ -45,8 +45,8 @@ class Bytes:
         else:
             import numpy
 
-            held = numpy.ascontiguousarray(tensor)
-            self.is_view = held is tensor
+            self.is_view = bool(tensor.flags.c_contiguous)
+            held = tensor if self.is_view else numpy.ascontiguousarray(tensor)  # would copy a single number too
             self.address, self.size = held.ctypes.data, held.nbytes
         self._held: Any = held
 

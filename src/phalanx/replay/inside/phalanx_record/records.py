@@ -141,7 +141,9 @@ def put(tensors: list[Any], pieces: list[memoryview]) -> None:
             passed += count
             if count < len(source):
                 left.insert(0, source[count:])
-        if not held.is_view and held.size:
+        if not held.is_view and not hasattr(tensor, "data_ptr"):
+            tensor[...] = target.view(tensor.dtype).reshape(tensor.shape)
+        elif not held.is_view and held.size:
             import torch
 
             tensor.detach().copy_(torch.from_numpy(target).view(tensor.dtype).view(tensor.shape))
