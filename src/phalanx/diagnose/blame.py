@@ -32,7 +32,7 @@ def assign_blame(claims: list[Claim], history: History) -> None:
 def _culprits(claim: Claim, history: History) -> frozenset[int]:
     everyone = history.world.all_ranks
     printers = claim.printers
-    if claim.from_prose:
+    if claim.from_prose or claim.blame is Blame.NETWORK:
         return frozenset()
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         return _fit_to_accuse(named, history)

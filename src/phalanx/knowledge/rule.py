@@ -37,7 +37,8 @@ class Blame(StrEnum):
     SILENT = "silent"  # the ranks that do not print it while the others do
     NAMED = "named"  # the ranks that the capture `culprit` names
     ODD = "odd"  # whoever is fewer: those that print it, or those that do not
-    NOBODY = "nobody"  # the job's configuration: no rank stands out
+    NOBODY = "nobody"  # the job's configuration: no rank stands out, unless other evidence singles one out
+    NETWORK = "network"  # what lies between the hosts: no rank, whatever else points at one
 
 
 class Ranks(StrEnum):

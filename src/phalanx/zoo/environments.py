@@ -33,7 +33,8 @@ _HOROVOD_NEEDS = ("cloudpickle", "psutil", "pyyaml", "packaging", "cffi")
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
     """One environment. `builds` is the package that pip compiles from source, with `flags` set, by the shell script
-    `compiler`. Of `lenders`, the first that is made already lends its packages, so that PyTorch is not installed again."""
+    `compiler`. Of `lenders`, the first that is made already lends its packages, so that PyTorch is not installed again.
+    Packages of `bare` are installed without what they ask for: it is there under another name."""
 
     name: str
     packages: tuple[str, ...]
@@ -41,17 +42,18 @@ class Environment:
     flags: Mapping[str, str] = field(default_factory=dict)
     compiler: str = ""
     lenders: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
 
     @property
     def provides(self) -> frozenset[str]:
-        return frozenset(self.packages) | ({self.builds} if self.builds else set())
+        return frozenset(self.packages) | frozenset(self.bare) | ({self.builds} if self.builds else set())
 
 
 # The first that provides all a fault needs is taken: small ones come first.
 ENVIRONMENTS = (
     Environment("torch", (*_TORCH, "setuptools")),
     Environment("torch-build", (*_TORCH, *_BUILD)),
-    Environment("tensorflow", ("tensorflow-cpu==2.21.0", "keras==3.15.1")),
+    Environment("tensorflow", ("tensorflow-cpu==2.21.0", "keras==3.15.1"), bare=("tf_keras==2.21.0",)),
     Environment("tensorflow-full", ("tensorflow==2.21.0", "keras==3.15.1")),
     Environment("jax", ("jax==0.10.2", "jaxlib==0.10.2", "keras==3.15.1")),
     Environment("keras-torch", (*_TORCH, "keras==3.15.1"), lenders=("torch", "torch-build", "horovod")),
@@ -129,6 +131,8 @@ def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> 
             _call([sys.executable, "-m", "venv", str(target)])
     pip = [str(target / "bin" / "pip"), "--disable-pip-version-check"]
     _call([*pip, "install", "-q", *environment.packages])  # what is lent is there already
+    if environment.bare:
+        _call([*pip, "install", "-q", "--no-deps", *environment.bare])
     if environment.builds is not None:
         wheels = folder / "wheels" / environment.name
         if not list(wheels.glob("*.whl")):
