@@ -12,7 +12,7 @@ import phalanx
 def test_the_public_names() -> None:
     assert sorted(phalanx.__all__) == [
         "Call", "CallCancelled", "CannotStart", "Function", "JobFailed", "JobTimedOut", "NotFinished", "PhalanxError",
-        "Status", "__version__", "attempt", "checkpoints", "function", "last_checkpoint",
+        "Status", "__version__", "attempt", "checkpoint", "checkpoints", "function", "last_checkpoint",
     ]  # fmt: skip
     assert all(hasattr(phalanx, name) for name in phalanx.__all__)
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.backends.slurm_cluster import SlurmCluster
+from tests.backends.slurm_cluster import Slurm
 from tests.calls import clusters
+from tests.calls.sharing import shared
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 CHECK = [sys.executable, "-m", "phalanx", "check", "--format", "json", "--wait", "90"]
@@ -45,13 +46,14 @@ def causes(report: Mapping[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
-    with clusters.slurm(tmp_path_factory.mktemp("slurm")) as cluster:
-        yield cluster
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    clusters.needs_slurm()
+    with shared("slurm", tmp_path_factory) as (folder, _):
+        yield Slurm(folder)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--meet", "meeting"]])
-def test_srun_in_place_of_the_script(slurm: SlurmCluster, tmp_path: Path, arguments: list[str]) -> None:
+def test_srun_in_place_of_the_script(slurm: Slurm, tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "meeting").mkdir()
     report = report_of(run(["srun", "-N", "3", "-n", "3", *CHECK, *arguments], tmp_path, slurm.environment))
     assert causes(report) == []
@@ -60,7 +62,7 @@ def test_srun_in_place_of_the_script(slurm: SlurmCluster, tmp_path: Path, argume
     assert list((tmp_path / "meeting").iterdir()) == []
 
 
-def test_srun_finds_what_was_exported_to_all_ranks_alike(slurm: SlurmCluster, tmp_path: Path) -> None:
+def test_srun_finds_what_was_exported_to_all_ranks_alike(slurm: Slurm, tmp_path: Path) -> None:
     wrong = {"RANK": "0", "WORLD_SIZE": "3", "NCCL_IB_DISABLE": "true", **slurm.environment}
     report = report_of(run(["srun", "-N", "3", "-n", "3", *CHECK], tmp_path, wrong))
     assert set(causes(report)) >= {"launcher-and-environment-disagree", "value-misparsed"}
@@ -100,8 +102,9 @@ print(json.dumps([len({party.ask("facts", {"sections": ["who"]}, 30)[0]["who"]["
 """
 
 
-def test_two_nodes_of_a_ray_cluster(tmp_path: Path) -> None:
-    with clusters.ray() as address:
+def test_two_nodes_of_a_ray_cluster(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    clusters.needs_ray()
+    with shared("ray", tmp_path_factory) as (_, address):
         printed = run([sys.executable, "-c", ON_RAY, address], tmp_path)
         report = report_of(run([*CHECK, "--ray", address], tmp_path))
     processes, read, same = json.loads(printed.splitlines()[-1])

@@ -205,6 +205,9 @@ def load_balancer_before_the_master(bed: Bed) -> None:
 }
 """
     load([*bed.switch_entry, "nft", "-f", "-"], rules, "switch")
+    # Rank 0 calls its own store by that address too; its way is turned round on the host itself, as kube-proxy does it.
+    own = "type nat hook output priority -100; ip daddr 10.99.0.1 tcp dport 29500 dnat to 10.77.0.10"
+    bed["h0"].nft(f"table ip nat {{\n chain out {{\n {own}\n }}\n}}\n")
     for host in bed:
         host.ip("route add 10.99.0.0/24 via 10.77.0.1")
     bed.set_variables({"MASTER_ADDR": "10.99.0.1"})
