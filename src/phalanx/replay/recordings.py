@@ -10,6 +10,7 @@ from typing import Any
 
 from phalanx.model import bundle as layout
 from phalanx.replay.inside.phalanx_record.fingerprints import NAME
+from phalanx.replay.inside.phalanx_record.journal import LOG, whole_lines
 
 _RANK = re.compile(r"rank(\d+)")
 
@@ -91,13 +92,5 @@ def _ranks(attempt: Path) -> dict[int, dict[str, Any]]:
 
 
 def lines_of(record: Path) -> list[dict[str, Any]]:
-    """The whole lines of a rank's log; a kill may have cut the last one."""
-    found = []
-    for text in (record / "calls.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            break
-        if isinstance(line, dict):
-            found.append(line)
-    return found
+    """The whole lines of a rank's log."""
+    return whole_lines(str(record / LOG))

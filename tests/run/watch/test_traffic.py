@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -47,8 +49,9 @@ def test_what_a_child_receives_counts_as_its_parents() -> None:
 SEND = "import socket, sys\nline = socket.create_server(('127.0.0.1', 0))\nprint(line.getsockname()[1], flush=True)\npeer, _ = line.accept()\npeer.sendall(bytes(200_000))\nsys.stdin.read()"
 
 
-def test_what_ranks_say_to_one_another_is_not_counted() -> None:
-    """The sender is a rank of the job once, and once it is not."""
+@contextmanager
+def received() -> Iterator[int]:
+    """A connection by which this process has been sent 200,000 bytes; the sender's process number."""
     sender = subprocess.Popen([sys.executable, "-c", SEND], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert sender.stdout is not None
@@ -56,31 +59,30 @@ def test_what_ranks_say_to_one_another_is_not_counted() -> None:
             left = 200_000
             while left:
                 left -= len(line.recv(left))
-            me = os.getpid()
-            within, alone = Traffic().note({me: [], sender.pid: []}), Traffic().note({me: []})
-        assert within is not None
-        assert alone is not None
-        assert (within[me], within[sender.pid]) == (0, 0)
-        assert alone[me] >= 200_000
+            yield sender.pid
     finally:
         sender.kill()
         sender.wait()
+
+
+def test_what_ranks_say_to_one_another_is_not_counted() -> None:
+    """The sender is a rank of the job once, and once it is not."""
+    me = os.getpid()
+    with received() as sender:
+        within, alone = Traffic().note({me: [], sender: []}), Traffic().note({me: []})
+    assert within is not None
+    assert alone is not None
+    assert (within[me], within[sender]) == (0, 0)
+    assert alone[me] >= 200_000
 
 
 def test_a_counter_stays_when_a_connection_is_closed() -> None:
     traffic, me = Traffic(), os.getpid()
-    sender = subprocess.Popen([sys.executable, "-c", SEND], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert sender.stdout is not None
-        with socket.create_connection(("127.0.0.1", int(sender.stdout.readline()))) as line:
-            left = 200_000
-            while left:
-                left -= len(line.recv(left))
-            open_ = traffic.note({me: []})
-        assert traffic.note({me: []}) == open_
-    finally:
-        sender.kill()
-        sender.wait()
+    with received():
+        open_ = traffic.note({me: []})
+    assert open_ is not None
+    assert open_[me] >= 200_000
+    assert traffic.note({me: []}) == open_
 
 
 def test_a_process_that_is_gone_has_no_sockets() -> None:

@@ -137,3 +137,17 @@ def _write(descriptor: int, data: Any) -> None:
     left = memoryview(data).cast("B")[passed:]
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def whole_lines(path: str) -> list[dict[str, Any]]:
+    """The whole lines of a log; a kill may have cut the last one. Raises OSError."""
+    found = []
+    with open(path, "rb") as file:
+        for text in file:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                break
+            if isinstance(line, dict):
+                found.append(line)
+    return found

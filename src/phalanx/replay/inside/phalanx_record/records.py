@@ -9,7 +9,7 @@ from typing import Any
 
 from .entries import share
 from .fingerprints import NAME, Bytes
-from .journal import LOG, META, tensor_file
+from .journal import LOG, META, tensor_file, whole_lines
 
 Line = dict[str, Any]
 
@@ -158,17 +158,7 @@ def _read_meta(folder: str) -> dict[str, Any]:
 
 
 def _read_lines(path: str) -> list[Line]:
-    """The whole lines; a kill may have cut the last one."""
-    found: list[Line] = []
     try:
-        with open(path, "rb") as file:
-            for text in file:
-                try:
-                    line = json.loads(text)
-                except ValueError:
-                    break
-                if isinstance(line, dict):
-                    found.append(line)
+        return whole_lines(path)
     except OSError as error:
         raise BrokenRecordError(f"{path}: {error.strerror}") from error
-    return found
