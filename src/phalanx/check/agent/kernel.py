@@ -140,15 +140,19 @@ def route_to(address: str) -> dict[str, Any]:
 
 def neighbour_is_missing(address: str) -> bool:
     """Whether nobody on the link answers for this address, or for the gateway towards it."""
-    hop = route_to(address).get("gateway", address)
+    route = route_to(address)
+    hop = route.get("gateway", address)
     family = socket.AF_INET6 if ":" in hop else socket.AF_INET
     wanted = socket.inet_pton(family, hop)
     try:
         for kind, data in _ask(_GET_NEIGHBOUR, struct.pack("=BxxxiHBB", family, 0, 0, 0, 0), 0x301):
             if kind != 28:
                 continue
-            state = struct.unpack_from("=H", data, 8)[0]
-            if dict(_attributes(data[12:])).get(1) == wanted:
+            index, state = struct.unpack_from("=iH", data, 4)
+            if dict(_attributes(data[12:])).get(1) != wanted:
+                continue
+            # Two interfaces of one network know the same neighbour, each for itself.
+            if not route.get("interface") or socket.if_indextoname(index) == route["interface"]:
                 return bool(state & (_INCOMPLETE | _FAILED))
     except (OSError, struct.error):
         pass
