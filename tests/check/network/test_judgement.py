@@ -202,6 +202,14 @@ def test_connections_that_are_only_late_are_not_said_to_vanish() -> None:
     assert judge(flows(survey(3), {(0, 1): 2}), {}) == []  # too few to tell
 
 
+def test_connections_vanish_by_chance_where_those_that_stand_lose_packets_too() -> None:
+    seen = flows(survey(3), {(0, 1): 3, (1, 0): 2})
+    drip = {"up": 20, "up_of": 500, "down": 15, "down_of": 500}
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        seen.speeds[pair] = [{"outcome": "ok", "ping_us": 100, "drip": drip if 1 in pair else {}}]
+    assert only(seen)[0] == "packet-loss"
+
+
 def test_where_all_vanish_it_is_a_firewall() -> None:
     everything = {(0, 1): 8, (2, 1): 8}
     assert only(flows(survey(3, to_host(3, 1, "silent")), everything))[0] == "firewall-drops"

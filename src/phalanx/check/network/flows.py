@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phalanx.check.network.blocked import Pair, Table
+from phalanx.check.network.quality import loses_by_chance
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.words import between, common_host, places
 from phalanx.check.reading import Reading
@@ -27,10 +28,11 @@ class Tally:
 
 
 def judge_flows(survey: Survey, table: Table) -> list[Reading]:
-    """Told only if some connections of a pair pass, several vanish, and none is merely late, which would be loss."""
+    """Told only if some connections of a pair pass, several vanish, none is merely late, and those that stand lose nothing: else it is loss."""
     tallies: dict[Pair, Tally] = {}
+    by_chance = loses_by_chance(survey)  # a dead path or a ration leaves a connection that stands alone
     for one in survey.of("flow"):
-        if (one.source, one.target) not in table.calls:
+        if (one.source, one.target) not in table.calls or by_chance((one.source, one.target)):
             continue
         tally = tallies.setdefault((one.source, one.target), Tally())
         tally.made += one.outcome in ("ok", "silent")

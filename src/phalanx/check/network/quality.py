@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -150,6 +150,17 @@ def _few_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     return found
 
 
+def _is_lossy(one: Speed) -> bool:
+    return one.lost >= _LOST_LEAST and one.lost >= _LOST_SHARE * one.sent
+
+
+def loses_by_chance(survey: Survey) -> Callable[[Pair], bool]:
+    """Asks of a pair whether a connection that stands loses packets there; of one that was not measured, whether it does with either host."""
+    measured = {frozenset(pair): _is_lossy(one) for pair, one in speeds(survey).items()}
+    hosts = {number for pair, lossy in measured.items() if lossy for number in pair}
+    return lambda pair: measured.get(frozenset(pair), bool(hosts & set(pair)))
+
+
 def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
     """Loss, then latency, then bandwidth: each of them makes the next look bad too."""
     figures = {
@@ -161,7 +172,7 @@ def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Read
         return []
     labels = [node.label for node in survey.nodes]
     found = []
-    lossy = [pair for pair, one in figures.items() if one.lost >= _LOST_LEAST and one.lost >= _LOST_SHARE * one.sent]
+    lossy = [pair for pair, one in figures.items() if _is_lossy(one)]
     if lossy:
         share = max(figures[pair].lost / max(figures[pair].lost, figures[pair].sent) for pair in lossy)
         text = "check: packets between {hosts} are lost: up to {share} of small messages at a low rate had to be sent again"
