@@ -192,6 +192,19 @@ def test_some_connections_of_a_host_vanish() -> None:
     assert (found, reading.accused) == ("some-connections-vanish", ("h1",))
 
 
+def test_a_port_that_said_no_to_one_of_several_calls_says_no() -> None:
+    silent = {(0, 1): "silent", (2, 1): "silent"}
+    seen = flows(survey(3, silent), dict.fromkeys(silent, 8))
+    seen.calls = [
+        replace(one, outcome="rejected") if one.kind == "flow" and number % 5 == 0 else one
+        for number, one in enumerate(seen.calls)
+    ]
+    assert {pair for one in seen.of("flow") if one.outcome == "rejected" for pair in [(one.source, one.target)]} >= set(
+        silent
+    )
+    assert only(seen)[0] == "firewall-rejects"
+
+
 def test_where_some_vanish_a_single_call_that_failed_is_no_firewall() -> None:
     seen = flows(survey(3, {(0, 1): "silent"}), {(0, 1): 5, (2, 1): 4})
     assert only(seen)[0] == "some-connections-vanish"

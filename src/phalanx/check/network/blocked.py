@@ -57,7 +57,13 @@ class Table:
 
 def make_table(survey: Survey, skip: frozenset[int] = frozenset()) -> Table:
     """The calls among nodes that are not explained otherwise."""
-    calls = {pair: one for pair, one in survey.mesh().items() if not skip & set(pair) and one.outcome != "local"}
+    # Hosts ration ICMP messages: of several calls to a port that says no, only some are told so.
+    said_no = {(one.source, one.target): one for one in survey.of("flow") if one.outcome == "rejected"}
+    calls = {
+        pair: said_no.get(pair, one) if one.outcome == "silent" else one
+        for pair, one in survey.mesh().items()
+        if not skip & set(pair) and one.outcome != "local"
+    }
     table = Table(survey, [node.label for node in survey.nodes], calls)
     for pair, one in calls.items():
         if one.answered:
