@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def test_an_environment_is_made_once(tmp_path: Path) -> None:
     assert len(said) == 1
     fault = replace(FAULT, needs=Needs(python=("pip",)))
     assert list(versions(made, fault)) == ["pip"]
+
+
+def test_two_that_want_the_same_environment_make_it_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    empty = Environment("empty", ("pip",))
+    with ThreadPoolExecutor(2) as pool:
+        made = set(pool.map(lambda _: make(empty, tmp_path, said.append), range(2)))
+    assert made == {tmp_path / "empty"}
+    assert sorted(said) == [
+        "making the environment empty: pip",
+        "waiting for the environment empty, which another process makes",
+    ]
 
 
 def test_a_package_that_cannot_be_had_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -118,10 +119,25 @@ def environment_of(fault: Fault, *, cured: bool = False) -> Environment:
 
 
 def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> Path:
-    """Make an environment below `folder` unless it is whole already; wheels built from source are kept there."""
+    """Make an environment below `folder` unless it is whole already; who comes while another makes it waits."""
     target = folder / environment.name
     if _is_whole(environment, folder):
         return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{environment.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for the environment {environment.name}, which another process makes")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_whole(environment, folder):
+            _make(environment, folder, say)
+    return target
+
+
+def _make(environment: Environment, folder: Path, say: Callable[[str], None]) -> None:
+    """Wheels built from source are kept in `folder`, for the next time."""
+    target = folder / environment.name
     say(f"making the environment {environment.name}: {', '.join(sorted(environment.provides))}")
     lender = next((one for name in environment.lenders if _is_whole(one := named(name), folder)), None)
     if not (target / "bin" / "pip").is_file():
@@ -158,7 +174,6 @@ def make(environment: Environment, folder: Path, say: Callable[[str], None]) -> 
             )
         _call([*pip, "install", "-q", "--no-deps", *map(str, wheels.glob("*.whl"))])
     _mark_of(environment, folder).write_text("\n".join(sorted(environment.provides)), encoding="utf-8")
-    return target
 
 
 def derive(folder: Path, base: Path) -> Path:
