@@ -63,3 +63,8 @@ def test_who_failed_under_a_condition_on_the_rank_went_aside(diagnose: Diagnose)
     assert culprits(diagnose, job(TENSORFLOW, [aside, common], "tensorflow")) == (0,)
     assert culprits(diagnose, job(TENSORFLOW, [common, common], "tensorflow")) == ()
     assert culprits(diagnose, job(TENSORFLOW, [aside, aside], "tensorflow")) == ()
+
+
+def test_who_sends_and_who_receives_ask_for_different_things(diagnose: Diagnose) -> None:
+    received = [call(op="recv", root="0", shape="[4]") for _ in range(4)]
+    assert culprits(diagnose, job(HOROVOD, [call(op="recv", root="2", shape="[3]"), *received])) == ()

@@ -221,3 +221,38 @@ def test_what_was_got_over_often_may_still_end_the_rank(diagnose: Diagnose) -> N
     assert verdict is not None
     assert verdict.symptom == "fail.out-of-memory"
     assert verdict.culprit_ranks == (1,)
+
+
+def test_a_check_of_the_scripts_own_that_ends_one_rank_is_the_cause(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", CLOSED.format(port=rank)) for rank in (0, 1, 3)}
+    logs["rank2.log"] = steps(40) + trace(31, "check(loss)", "FloatingPointError: loss is nan at step 41")
+    logs["exit_codes.json"] = '{"0": 1, "1": 1, "2": 1, "3": 1}'
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("perf.non-convergence", (2,))
+
+
+def test_what_one_rank_tells_of_steps_holds_for_all(diagnose: Diagnose) -> None:
+    deep = 'Traceback (most recent call last):\n  File "/home/user/run.py", line 9, in main\n    look(x)\nOddError: the table is odd\n'
+    logs = {"rank0.log": trace(60, "loss.backward()", CLOSED.format(port=7)), "rank1.log": deep}
+    before = diagnose(logs).verdict
+    logs["rank0.log"] = steps(0) + logs["rank0.log"]
+    after = diagnose(logs).verdict
+    assert before is not None
+    assert after is not None
+    assert (before.symptom, after.symptom) == ("prep.other", "fail.other")
+
+
+def test_a_rank_that_still_calls_when_most_have_ended_well_made_more_calls(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": steps(40) + "done\n" for rank in (0, 1)}
+    logs["rank2.log"] = steps(40) + trace(60, "loss.backward()", CLOSED.format(port=2))
+    logs["exit_codes.json"] = '{"0": 0, "1": 0, "2": 1}'
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
+    assert verdict.summary.endswith("The other ranks had ended well by then: rank 2 made more calls than they did.")
+    logs["exit_codes.json"] = '{"0": 0, "1": 1, "2": 1}'
+    logs["rank1.log"] = logs["rank2.log"]
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (0,), "one that left while most still called is to blame, as before"

@@ -42,7 +42,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         return missing_ranks(printers, history)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         if not claim.is_communication:
-            return frozenset()
+            return printers if claim.ended_its_rank and _is_minority(printers, everyone) else frozenset()
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or _in_another_call(claim, history) or _gone(printers, history) or elsewhere
@@ -129,6 +129,8 @@ def _in_another_call(claim: Claim, history: History) -> frozenset[int]:
         why = event.data.get("why") if event.kind is EventKind.EXIT else None
         if event.rank is not None and isinstance(why, dict) and isinstance(why.get("call"), dict):
             calls[event.rank] = why["call"]
+    if any(call.get("op") in _ONE_TO_ONE for call in calls.values()):
+        return frozenset()  # who sends and who receives ask for different things by nature
     odd: set[int] = set()
     for fact in {fact for call in calls.values() for fact in call}:
         told = {rank: call[fact] for rank, call in calls.items() if fact in call}
@@ -187,6 +189,8 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     behind = _behind_in_sequence(history)
     if behind and _is_minority(behind, everyone):
         return behind
+    if odd := left_behind(waiting, history):
+        return odd
     silent = everyone - waiting
     if (
         not history.is_only_report
@@ -197,6 +201,13 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     ):
         return frozenset(silent)
     return _behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
+
+
+def left_behind(waiting: frozenset[int], history: History) -> frozenset[int]:
+    """These ranks, if they are few and all others had ended well: they still called when most were through, so they made more calls or had more data."""
+    everyone = history.world.all_ranks
+    finished = {rank for rank, code in history.exit_codes.items() if code == 0}
+    return waiting if finished >= everyone - waiting and _is_minority(waiting, everyone) else frozenset()
 
 
 def _is_minority(ranks: Iterable[int], everyone: frozenset[int]) -> bool:
@@ -215,6 +226,7 @@ def _named_in_stalls(history: History) -> frozenset[int]:
     return frozenset(rank for rank, count in counts.items() if count == most)
 
 
+_ONE_TO_ONE = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 _POINT_TO_POINT = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv|send_object_list|recv_object_list)\(")
 
 

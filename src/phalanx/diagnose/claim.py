@@ -44,6 +44,7 @@ class Claim:
     from_prose: bool = False
     culprits: frozenset[int] = frozenset()
     victims: frozenset[int] = frozenset()
+    ended_its_rank: bool = False  # by an exception, where the rule's fault need not end a job
     patterns: tuple[str, ...] = ()  # fixes that come first where no rule gives any
 
     @property

@@ -56,6 +56,12 @@ class History:
         return codes
 
     @cached_property
+    def has_trained(self) -> bool:
+        """Some rank has told of steps."""
+        files = [file for file in self.seen.files if not file.is_report]
+        return any(entry.first_progress is not None for file in files for entry in file.ranks.values())
+
+    @cached_property
     def is_clean(self) -> bool:
         """Every rank is known to have ended with status 0."""
         codes = self.exit_codes

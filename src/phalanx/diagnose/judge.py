@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from phalanx.diagnose.agreement import find_disagreements
-from phalanx.diagnose.blame import assign_blame
+from phalanx.diagnose.blame import assign_blame, left_behind
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
@@ -36,6 +36,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     claims = claims + unexplained(claims, history) + find_disagreements(history)
     for claim in claims:
         claim.stage = claim.stage or _stage(claim, history)
+        claim.ended_its_rank = not claim.fatal and _ended_its_rank(claim, history)
+        claim.fatal |= claim.ended_its_rank
         if claim.rule is not None:
             claim.symptom = claim.rule.symptom_at(claim.stage)
         if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
@@ -70,7 +72,17 @@ def _stage(claim: Claim, history: History) -> Stage | None:
     if not claim.roots:
         return None
     event = next((proof.event for proof in claim.roots if proof.event.user_frame is not None), claim.roots[0].event)
-    return assumed_stage(event, history.file_of(event), claim.is_communication)
+    return assumed_stage(event, history.file_of(event), claim.is_communication, history.has_trained)
+
+
+def _ended_its_rank(claim: Claim, history: History) -> bool:
+    """What jobs may go on with was here the exception by which a rank ended: a check of the script's own that the loss is a number, say."""
+    died = {event.rank for event in history.own_deaths}
+    last = {event.rank: (event.file, event.line) for event in history.exceptions}
+    return any(
+        proof.event.rank in died and last.get(proof.event.rank) == (proof.event.file, proof.event.line)
+        for proof in claim.roots
+    )
 
 
 def _weight(claim: Claim, history: History) -> tuple[float, ...]:
@@ -151,6 +163,11 @@ def _finding(claim: Claim, history: History) -> Finding:
         "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
         "where": _where(claim),
     }
+    after = _places(claim, history)
+    if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
+        # Said of ranks that others left behind, the words of the rule would be the wrong way round.
+        who, values["culprits"] = values["culprits"], ""
+        after = f" The other ranks had ended well by then: {who} made more calls than they did."
     distributed, why = is_distributed(claim, history)
     stage = Stage.of_symptom(claim.symptom)
     return Finding(
@@ -165,7 +182,7 @@ def _finding(claim: Claim, history: History) -> Finding:
         victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
         affected_ranks=tuple(sorted(claim.printers)),
         title=fill(claim.title, values),
-        summary=fill(claim.summary, values) + _places(claim, history),
+        summary=fill(claim.summary, values) + after,
         fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
         evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
     )

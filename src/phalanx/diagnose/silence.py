@@ -37,9 +37,7 @@ def find_silent_hang(history: History) -> list[Claim]:
     elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]
     if stacks and not waiting and len(history.world.all_ranks) < 2:
         return []  # one process, stopped in the middle of its own work: nothing says that it stood still
-    progressed = any(rank.last_step is not None for rank in history.world.ranks) or any(
-        entry.first_progress is not None for file in history.seen.files for entry in file.ranks.values()
-    )
+    progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
     stages = [stage_of(event, history.file_of(event), progressed) for event in waiting]
     stage = stages[0] if stages else (Stage.TRAIN if progressed else None)
     proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]

@@ -62,15 +62,16 @@ def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Sta
     return by_frames
 
 
-def assumed_stage(event: Event, file: FileSurvey | None, is_waiting: bool) -> Stage | None:
-    """What to assume where nothing tells the stage: nothing was trained yet, and none of the user's lines speaks of a loop.
+def assumed_stage(event: Event, file: FileSurvey | None, is_waiting: bool, has_trained: bool) -> Stage | None:
+    """What to assume where nothing tells the stage, and none of the user's lines speaks of a loop: what another rank tells of its steps, which
+    ranks make together, or else that nothing was trained yet.
 
     Ranks that wait mostly wait in training, and many a script prints nothing there; barriers and broadcasts are for before it.
     """
     frame = event.user_frame
     if file is None or file.is_report or frame is None or (is_waiting and not _MEETINGS.search(frame.source)):
         return None
-    return Stage.PREP
+    return Stage.TRAIN if has_trained else Stage.PREP
 
 
 def is_building(event: Event) -> bool:

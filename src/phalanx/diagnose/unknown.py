@@ -68,7 +68,9 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
     event = events[0]
     stage = stage_of(event, history.file_of(event), False)
     if stage is None:
-        stage = assumed_stage(event, history.file_of(event), is_about_peers(guess(event, None).symptom))
+        stage = assumed_stage(
+            event, history.file_of(event), is_about_peers(guess(event, None).symptom), history.has_trained
+        )
     frame = event.user_frame
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
     guessed = guess(event, stage)

@@ -89,3 +89,17 @@ def test_an_exception_from_elsewhere_tells_of_no_call() -> None:
 def test_a_damaged_record_is_none(tmp_path: Path) -> None:
     (tmp_path / "last-call.json").write_text("{")
     assert call_of(tmp_path / "last-call.json") == call_of(tmp_path / "missing") == {}
+
+
+def test_the_call_behind_the_one_that_keeps_a_log_is_named(tmp_path: Path) -> None:
+    body = """\
+def recv(tensor, src):
+    raise RuntimeError("Timed out waiting 8000ms for recv operation to complete")
+def wrapper(*args, **kwargs):
+    return recv(*args, **kwargs)
+def call(tensor):
+    wrapper(tensor, src=2)
+call.__code__ = call.__code__.replace(co_filename="train.py")
+"""
+    found = last_call(raised_in(tmp_path, body))
+    assert (found["op"], found["root"]) == ("recv", "2")

@@ -54,3 +54,15 @@ def test_build_errors() -> None:
     text = "src/ops.cc:40:10: fatal error: mpi.h: No such file or directory\ncompilation terminated.\nERROR: Failed building wheel for horovod\n"
     assert [event.data["type"] for event in events(text)] == ["build", "build"]
     assert events("a fatal error: in somebody's prose\n") == []
+
+
+def test_the_stack_of_a_crash_is_that_of_the_current_thread() -> None:
+    text = (
+        "Fatal Python error: Bus error\n\nThread 0x00007fae (most recent call first):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 331 in wait\n\n'
+        "Current thread 0x00007faf (most recent call first):\n"
+        '  File "/home/user/train.py", line 58 in fetch\n  File "/home/user/train.py", line 84 in main\n\n'
+        "Extension modules: numpy (total: 1)\n"
+    )
+    crash = next(event for event in events(text) if event.kind is EventKind.EXCEPTION)
+    assert [(frame.function, frame.line) for frame in crash.frames] == [("main", 84), ("fetch", 58)]

@@ -8,7 +8,7 @@ Fatal Python error: Segmentation fault
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.window import Window
@@ -28,12 +28,20 @@ def read(window: Window) -> Iterator[Event]:
         yield window.event(EventKind.EXCEPTION, "native", text=f"{kind}: {what}".strip(": "), data={"type": kind})
     elif "Fatal Python error:" in window.text:
         message = window.text.split("Fatal Python error:", 1)[1].strip()
-        frames = [
-            Frame(match["file"], int(match["line"]), match["function"])
-            for _, text in following
-            if (match := _STACK_FRAME.match(text))
-        ]
-        frames.reverse()  # printed most recent first
+        frames = _crashing_frames([text for _, text in following])
         yield window.event(
             EventKind.EXCEPTION, "native", text=f"Fatal Python error: {message}", frames=tuple(frames), data={"type": "Fatal Python error"}
         )  # fmt: skip
+
+
+def _crashing_frames(lines: Sequence[str]) -> list[Frame]:
+    """The stack of the thread that crashed: the one called current, which other threads may stand before."""
+    current = next((number for number, text in enumerate(lines) if text.lstrip().startswith("Current thread ")), None)
+    frames: list[Frame] = []
+    for text in lines[current + 1 :] if current is not None else lines:
+        if (match := _STACK_FRAME.match(text)) is not None:
+            frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+        elif current is not None:
+            break
+    frames.reverse()  # printed most recent first
+    return frames

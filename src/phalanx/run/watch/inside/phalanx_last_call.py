@@ -24,7 +24,9 @@ def last_call(traceback: TracebackType | None) -> dict[str, str]:
         traceback = traceback.tb_next
     if not frames:
         return {}
-    found = {"op": frames[0].f_code.co_name}  # the function that the script called
+    # The function that the script called; PyTorch's stand behind one that keeps a log of them.
+    names = [frame.f_code.co_name for frame in frames]
+    found = {"op": next((name for name in names if name != "wrapper"), names[0])}
     for frame in reversed(frames):  # the innermost knows best
         for key, value in _facts(frame.f_locals).items():
             found.setdefault(key, value[:LONGEST])
@@ -33,9 +35,9 @@ def last_call(traceback: TracebackType | None) -> dict[str, str]:
 
 def _facts(values: dict[str, object]) -> dict[str, str]:
     found: dict[str, str] = {}
-    root = values.get("root_rank", values.get("src"))
-    if isinstance(root, int):
-        found["root"] = str(root)
+    for key, value in (("root", values.get("root_rank", values.get("src"))), ("to", values.get("dst"))):
+        if isinstance(value, int):
+            found[key] = str(value)
     if isinstance(values.get("name"), str):
         found["name"] = str(values["name"])
     for name in TENSORS:
