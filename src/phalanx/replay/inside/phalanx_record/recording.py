@@ -178,7 +178,8 @@ class Recorder:
         if self.is_stopped:
             return
         with self.guarded(), self._lock:
-            self.journal.line("step", s=step, random=chance.marks())
+            marks = ",".join([f'"{name}":{mark}' for name, mark in chance.marks().items()])
+            self.journal.text(f'"k":"step","s":{step},"random":{{{marks}}}')
             if self._keeper is not None:
                 self._keeper.stepped(step)
         if step == 2:  # the loop is known by now, and DDP has laid out its buckets for good
@@ -189,7 +190,11 @@ class Recorder:
         if self.is_stopped:
             return
         with self.guarded():
-            self.journal.line(kind, s=self.training.step, loader=loader, mark=mark_of(kind, batch))
+            mark = mark_of(kind, batch)
+            if kind == "order":  # samplers may choose by any text
+                self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
+            else:
+                self.journal.text(f'"k":"{kind}","s":{self.training.step},"loader":{loader},"mark":"{mark}"')
 
     def _epoch(self, loader: int) -> None:
         if self.is_stopped:
