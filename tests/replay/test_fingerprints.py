@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phalanx.replay.inside.phalanx_record import fingerprints
-from phalanx.replay.inside.phalanx_record.fingerprints import different_ranges, fingerprint, part_size
+from phalanx.replay.inside.phalanx_record.fingerprints import (
+    Bytes,
+    append_line,
+    different_ranges,
+    fingerprint,
+    part_size,
+)
 from phalanx.replay.inside.phalanx_record.records import put
 from phalanx.replay.native import Native
 from phalanx.replay.record import INSIDE
@@ -79,6 +88,43 @@ def test_the_compiled_library_gives_the_same_numbers_and_copies() -> None:
             assert fingerprints.of_memory(one.ctypes.data, len(one), False, copy.ctypes.data) == (whole, "")
             assert (copy[:-1] == one).all()
             assert copy[-1] == 0
+    finally:
+        fingerprints._native.clear()
+        native.close()
+
+
+def test_a_line_is_the_same_by_the_library_and_by_numpy(tmp_path: Path) -> None:
+    """Of nothing, of one tensor, of small ones between large ones, and of so many that the line does not fit the stack."""
+    native = Native()
+    if not native.path:
+        pytest.skip("needs a C compiler")
+    many = [numpy.random.default_rng(size).integers(0, 256, size * 700, dtype=numpy.uint8) for size in range(40)]
+    cases = [[], many[20:21], many[3:9], many]
+
+    def written(name: str) -> tuple[list[bytes], list[int], list[bytes]]:
+        sizes, wholes, copies = [], [], []
+        log = os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT)
+        for number, case in enumerate(cases):
+            held = [Bytes(one) for one in case]
+            first, copy = ctypes.c_uint64(), numpy.zeros(sum(map(len, case)) + 1, numpy.uint8)
+            prefix = f'"n":{number},"in":['
+            sizes.append(append_line(log, prefix, held, True, copy.ctypes.data, first if case else None))
+            sizes.append(append_line(log, prefix, held, False))
+            wholes.append(first.value)
+            copies.append(copy.tobytes())
+        os.close(log)
+        lines = (tmp_path / name).read_bytes().splitlines(keepends=True)
+        assert sizes == [len(line) for line in lines]
+        return lines, wholes, copies
+
+    expected = written("numpy")
+    assert [json.loads(line)["n"] for line in expected[0]] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert expected[2] == [b"".join(one.tobytes() for one in case) + b"\0" for case in cases]
+    try:
+        assert fingerprints.use(native.path)
+        assert written("library") == expected
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            append_line(-1, "", [], True)
     finally:
         fingerprints._native.clear()
         native.close()

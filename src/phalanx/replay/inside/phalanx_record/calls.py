@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ class Kind:
     gives: str = ""  # the argument that is handed in
     gets: str = ""  # the argument that is filled
     alike: bool = False  # whether every member of the group gets the same bytes
+    gathers: bool = False  # whether what is got is what the members gave, one behind the other
     root_gives: bool = False  # only the root's input counts
     root_gets: bool = False  # only the root's output counts
     first_returned: bool = True  # returns its first argument beside the Work
@@ -26,7 +28,7 @@ _KINDS = (
     Kind("allreduce_coalesced_", "tensors", "tensors", alike=True, first_returned=False),
     Kind("broadcast_", "tensors", "tensors", alike=True, root_gives=True, shown=("root_rank",)),
     Kind("allgather_", "input_tensors", "output_tensors", alike=True),
-    Kind("_allgather_base_", "input_tensor", "output_tensor", alike=True),
+    Kind("_allgather_base_", "input_tensor", "output_tensor", alike=True, gathers=True),
     Kind("allgather_coalesced_", "input_list", "output_lists", alike=True, first_returned=False),
     Kind("allgather_into_tensor_coalesced_", "inputs", "outputs", alike=True, first_returned=False),
     Kind("reduce_scatter_", "input_tensors", "output_tensors"),
@@ -65,18 +67,21 @@ class Group:
 
     @classmethod
     def of(cls, real: Any) -> Group:
-        """A process group of PyTorch's. Not kept by the object itself, which has to be collected in its time."""
-        name, rank, size = real.group_name, real.rank(), real.size()
-        known = _groups.get(name)
-        if known is None or known.rank != rank or known.size != size:
-            import torch.distributed as distributed
+        """A process group of PyTorch's. The object is not held: it has to be collected in its time."""
+        known = _groups.get(id(real))
+        if known is not None and known[0]() is real:
+            return known[1]
+        import torch.distributed as distributed
 
-            members = tuple(int(one) for one in distributed.get_process_group_ranks(real))
-            known = _groups[name] = cls(str(name), str(real.group_desc), rank, size, members)
-        return known
+        members = tuple(int(one) for one in distributed.get_process_group_ranks(real))
+        group = cls(str(real.group_name), str(real.group_desc), real.rank(), real.size(), members)
+        # The same group may come as another object, and an object's place may be taken by another group's.
+        group = next((one for _, one in _groups.values() if one == group), group)
+        _groups[id(real)] = weakref.ref(real), group
+        return group
 
 
-_groups: dict[Any, Group] = {}
+_groups: dict[int, tuple[weakref.ref[Any], Group]] = {}
 _FROM_ONE_TO_ONE = ("send", "recv_", "recv_any_source_")
 
 
@@ -106,12 +111,14 @@ class Operation:
 class Call:
     """One call: its kind, group and tensors, read from the arguments as the dispatcher passes them."""
 
-    __slots__ = ("_args", "_operation", "group", "kind")
+    __slots__ = ("_args", "_operation", "filled", "group", "handed_in", "kind")
 
     def __init__(self, operation: Operation, args: tuple[Any, ...]) -> None:
         self._operation, self._args = operation, args
         self.kind = operation.kind
         self.group = Group.of(operation.unbox(args[operation.places["process_group"]]))
+        self.filled: Any = None  # the memory of what is filled, where that is known beforehand
+        self.handed_in = (0, -1)  # fingerprint and size, where `gathers`
 
     def argument(self, name: str, otherwise: Any = None) -> Any:
         place = self._operation.places.get(name)

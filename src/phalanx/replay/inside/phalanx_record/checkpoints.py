@@ -39,7 +39,7 @@ def save_async(
 
     facts, path = state.facts(), os.path.join(record, folder_name(state.step))
     writer = _make_writer(path, facts)
-    future = async_save(dict(state.tensors), storage_writer=writer, no_dist=True)
+    future = async_save(dict(state.tensors), storage_writer=writer, async_stager=writer, no_dist=True)
     upload = getattr(future, "upload_completion", future)
 
     def ended(result: Any) -> None:
@@ -50,6 +50,11 @@ def save_async(
         done(path, writer.size)
 
     upload.add_done_callback(ended)
+
+
+def copied(tensors: dict[str, Any]) -> dict[str, Any]:
+    """The tensors as they are now; the training waits for it. PyTorch's own way looks for shared storages and nested values too."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
 def write_whole(tensors: dict[str, Any], facts: dict[str, Any], path: str) -> int:
@@ -174,6 +179,16 @@ def _make_writer(path: str, facts: dict[str, Any]) -> Any:
         """Tensors as safetensors, the rest as JSON, moved into place when all is written."""
 
         size = 0
+        should_synchronize_after_execute = False
+
+        def stage(self, state: dict[str, Any]) -> dict[str, Any]:
+            return copied(state)
+
+        def synchronize_staging(self) -> None:
+            return None
+
+        def close(self) -> None:
+            return None
 
         def reset(self, checkpoint_id: Any = None) -> None:
             return None

@@ -29,10 +29,11 @@ def stand_between(handle: Handler) -> None:
 
     def kernel_of(operation: Operation) -> Callable[..., Any]:
         overload = operation.overload
+        # Not get_kernel().call_boxed, which holds the interpreter's lock while Gloo's threads need it.
+        redispatch = getattr(getattr(overload, "_handle", None), "redispatch_boxed", overload.redispatch)
 
         def kernel(keys: Any, *args: Any) -> Any:
-            # Not get_kernel().call_boxed, which holds the interpreter's lock while Gloo's threads need it.
-            return handle(operation, args, lambda: overload.redispatch(keys & below, *args))
+            return handle(operation, args, lambda: redispatch(keys & below, *args))
 
         return kernel
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from .calls import Call
-from .fingerprints import Bytes, of_memory, of_tensors
+from .fingerprints import Bytes, check_supported, lies_plainly, of_memory
 from .places import users_line
 
-_STRIDED = "torch.strided"
 _MOST_TEXTS = 4096
 _texts: dict[Any, str] = {}
 
 _SHARED_ABOVE = 4096  # bytes; smaller results are kept whole by everyone, so that one rank's loss costs little
-
-
-class UnsupportedError(Exception):
-    """A call that cannot be recorded; the message says why."""
 
 
 class Numbering:
@@ -36,28 +32,36 @@ class Numbering:
         return number, place
 
 
-def describe(call: Call, folder: str) -> str:
-    """The line of a call that is entered, as the inside of a JSON object, without its numbers.
+def describe(call: Call, folder: str) -> tuple[str, list[Bytes]]:
+    """The line of a call that is entered, up to its fingerprints, as the inside of a JSON object; and what these are taken of.
 
-    Must be made before the call runs: many work in place. What is the same every time that the script comes by is kept as
-    text; the rest is hexadecimal digits.
+    They must be taken before the call runs: many work in place. What is the same every time that the script comes by is kept
+    as text.
     """
     given, got = call.given(), call.got()
     shown = given or got
-    line = call.line if hasattr(call, "line") else users_line(folder)
-    key = (call.kind.name, call.series, line, *[(tensor.dtype, tensor.shape) for tensor in shown], call.details())
+    kind = call.kind
+    line = call.line if hasattr(call, "line") else users_line(folder, kind.name)
+    if len(shown) == 1 and not kind.shown:
+        key: Any = (kind.name, call.series, line, shown[0].dtype, shown[0].shape)
+    else:
+        key = (kind.name, call.series, line, *[(tensor.dtype, tensor.shape) for tensor in shown], call.details())
     text = _texts.get(key)
     if text is None:
         if len(_texts) > _MOST_TEXTS:  # shapes that are new every time
             _texts.clear()
         text = _texts[key] = _text_of(call, shown, line)
-    for tensor in given if call.kind.gives == call.kind.gets else (*given, *got):
-        if getattr(tensor, "is_meta", False) or str(getattr(tensor, "layout", _STRIDED)) != _STRIDED:
-            raise UnsupportedError(f"{call.kind.name} of a tensor that is {tensor.layout} on {tensor.device}")
-    wholes, parts = of_tensors(given)
-    if not any(parts):
-        return f'{text},"in":{_listed(wholes)}'
-    return f'{text},"in":{_listed(wholes)},"parts":{_listed(parts)}'
+    held = [Bytes(tensor) for tensor in given]
+    if not isinstance(call, Call):  # Horovod's results get their size when they arrive
+        return text, held
+    if kind.gives == kind.gets and given:  # in place; of a broadcast only the root gives
+        call.filled = held
+    elif all(lies_plainly(tensor) for tensor in got):
+        call.filled = [Bytes(tensor) for tensor in got]
+    else:  # not copied before it is there
+        for tensor in got:
+            check_supported(tensor)
+    return text, held
 
 
 def _text_of(call: Call, shown: list[Any], line: str) -> str:
@@ -65,11 +69,15 @@ def _text_of(call: Call, shown: list[Any], line: str) -> str:
     facts = {"op": call.kind.name, "g": call.series, "shapes": shapes, "line": line}
     if details := call.details():
         facts["with"] = details
-    return json.dumps(facts, separators=(",", ":"))[1:-1]
+    return json.dumps(facts, separators=(",", ":"))[1:-1] + ',"in":['
 
 
-def _listed(digits: list[str]) -> str:
-    return '["' + '","'.join(digits) + '"]' if digits else "[]"
+@dataclass(frozen=True)
+class Piece:
+    """Some bytes of a tensor."""
+
+    address: int
+    size: int
 
 
 class Result:
@@ -79,34 +87,37 @@ class Result:
     """
 
     def __init__(self, call: Call) -> None:
-        self.held = [Bytes(tensor) for tensor in call.got()]
+        held = getattr(call, "filled", None)
+        if held is None or not all(one.is_view for one in held):
+            held = [Bytes(tensor) for tensor in call.got()]
+        self.held = held
         self.size = sum([one.size for one in self.held])
         self.begin, self.end = share_of(call, self.size)
+        self._members = call.group.size
+        self._joined: Any = None  # holds the memory of a share that had to be put together
 
     @property
     def is_whole(self) -> bool:
         """Whether this rank keeps all of it."""
         return (self.begin, self.end) == (0, self.size)
 
-    def fingerprints(self, copy: int = 0) -> list[str]:
-        """Of each tensor where it is kept whole, else one of the share. With `copy` the share is copied to that address."""
+    def memory(self) -> list[Any]:
+        """What fingerprints are taken of: each tensor where it is kept whole, else the share as one."""
         if self.is_whole:
-            found = []
-            for one in self.held:
-                found.append(f"{of_memory(one.address, one.size, False, copy)[0]:016x}")
-                copy += one.size if copy else 0
-            return found
+            return list(self.held)
         pieces = self._pieces()
-        if len(pieces) == 1:
-            return [f"{of_memory(*pieces[0], False, copy)[0]:016x}"]
-        if not copy:
-            data = self.share()
-            return [f"{of_memory(data.ctypes.data, len(data), False)[0]:016x}"]
-        at = copy
-        for address, size in pieces:
-            ctypes.memmove(at, address, size)
-            at += size
-        return [f"{of_memory(copy, self.end - self.begin, False)[0]:016x}"]
+        if len(pieces) > 1:  # several tensors are thought of as one
+            self._joined = self.share()
+            return [Piece(self._joined.ctypes.data, len(self._joined))]
+        return [Piece(*pieces[0])]
+
+    def fingerprints(self) -> list[str]:
+        """As they stand in a log."""
+        return [f"{of_memory(one.address, one.size, False)[0]:016x}" for one in self.memory()]
+
+    def is_own(self, given: int) -> bool:
+        """Whether the share of what is gathered is what this rank handed in, so many bytes: then it need not be read again."""
+        return not self.is_whole and given == self.end - self.begin and given * self._members == self.size
 
     def share(self) -> Any:
         """The kept bytes, as one array; a view where they lie in one tensor."""

@@ -13,6 +13,8 @@ the host of the job has a compiler.
 from __future__ import annotations
 
 import ctypes
+import os
+import struct
 import sys
 from typing import Any
 
@@ -20,14 +22,55 @@ NAME = "halves32"
 PARTS = 16
 _ROW = 2048
 _MASK = (1 << 64) - 1
+_PAIR = struct.Struct("=2Q")
 _GOLDEN = 0x9E3779B97F4A7C15
 _SMALL = 4096  # bytes; below, the parts are not worth their place in the log
 _BLOCK = 16  # rows that NumPy takes at a time, so that what it puts aside stays in the processor's cache
 
 _tables: dict[str, Any] = {}
-_native: list[Any] = []  # the compiled function
-_shapes: dict[int, tuple[int, int, int]] = {}  # by size: words in a row, rows in a part, parts
-_ROOM = ctypes.c_uint64 * (PARTS + 2)
+_native: list[Any] = []  # the compiled functions: of memory, of a line
+_ROOM = 16 * (PARTS + 2) + 1  # bytes of the parts' digits, and a zero
+_tells_keys: dict[type, Any] = {}  # a function that gives a tensor's keys, by its class; see `lies_plainly`
+_known: dict[int, bool] = {}  # by keys
+
+
+class UnsupportedError(Exception):
+    """What cannot be recorded; the message says why."""
+
+
+def lies_plainly(tensor: Any) -> bool:
+    """Whether a tensor of PyTorch's is in this processor's memory, dense, and means the bytes that are there.
+
+    PyTorch has all of this in one number, the keys of its dispatcher; asking for each by itself takes longer than a fingerprint.
+    """
+    if not _tells_keys:
+        _tells_keys.update(_who_tells_keys())
+    keys_of = _tells_keys.get(type(tensor))
+    if keys_of is None:  # other classes may say what they like of themselves
+        return _is_plain(tensor)
+    keys = keys_of(tensor).raw_repr()
+    known = _known.get(keys)
+    if known is None:
+        known = _known[keys] = _is_plain(tensor)
+    return known
+
+
+def _is_plain(tensor: Any) -> bool:
+    is_dense = tensor.is_cpu and not tensor.is_meta and str(tensor.layout) == "torch.strided"
+    return bool(is_dense and not tensor.is_conj() and not tensor.is_neg())
+
+
+def check_supported(tensor: Any) -> None:
+    """Raise UnsupportedError where there are no bytes that could be looked at."""
+    if tensor.is_meta or str(tensor.layout) != "torch.strided":
+        raise UnsupportedError(f"a tensor that is {tensor.layout} on {tensor.device}")
+
+
+def _who_tells_keys() -> dict[type, Any]:
+    import torch
+
+    keys_of = getattr(torch._C, "_dispatch_keys", None)
+    return {torch.Tensor: keys_of, torch.nn.Parameter: keys_of}
 
 
 class Bytes:
@@ -38,8 +81,9 @@ class Bytes:
     def __init__(self, tensor: Any) -> None:
         if hasattr(tensor, "data_ptr"):
             held = tensor
-            self.is_view = held.is_cpu and held.is_contiguous() and not held.is_conj() and not held.is_neg()
+            self.is_view = lies_plainly(held) and held.is_contiguous()
             if not self.is_view:
+                check_supported(held)
                 held = held.detach().cpu().contiguous().resolve_conj().resolve_neg()
             self.address, self.size = held.data_ptr(), held.nbytes
         else:
@@ -69,7 +113,11 @@ def use(library: str) -> bool:
     try:
         found = ctypes.CDLL(library)
         found.phalanx_words.restype = ctypes.c_uint64
-        found.phalanx_words.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 3, ctypes.c_void_p, ctypes.c_void_p]
+        found.phalanx_words.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p]
+        found.phalanx_line.restype = ctypes.c_long
+        found.phalanx_line.argtypes = [
+            ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+        ]  # fmt: skip
         found.phalanx_begin.argtypes = [ctypes.c_void_p]
         found.phalanx_begin.restype = None
         found.phalanx_begin(_factors().ctypes.data)
@@ -77,7 +125,7 @@ def use(library: str) -> bool:
         return False
     sample = numpy.arange(5003, dtype=numpy.uint32).view(numpy.uint8)[:20_003]
     expected = fingerprint(sample)
-    _native[:] = [found.phalanx_words]
+    _native[:] = [found.phalanx_words, found.phalanx_line]
     if fingerprint(sample) != expected:
         _native.clear()
     return bool(_native)
@@ -101,25 +149,63 @@ def fingerprint(data: Any) -> tuple[int, list[int]]:
 
 def of_memory(address: int, size: int, wants_parts: bool = True, copy: int = 0) -> tuple[int, str]:
     """Of so many bytes in memory; the parts as hexadecimal digits. With `copy` they are copied to that address too."""
-    shape = _shapes.get(size)
-    if shape is None:
-        if len(_shapes) > 1000:
-            _shapes.clear()
-        row = _row(size // 8)
-        step = part_size(size) // (row * 8)
-        shape = _shapes[size] = row, step, -(-(size // 8 // row + 2) // step)
-    row, step, count = shape
     wants_parts = wants_parts and size >= _SMALL
     if not _native:
-        return _by_numpy(address, size, row, step, wants_parts, copy)
+        return _by_numpy(address, size, wants_parts, copy)
     if not wants_parts:
-        return _native[0](address, size, row, step, copy, 0), ""
-    room = _ROOM()  # not shared: several threads take fingerprints
-    whole = _native[0](address, size, row, step, copy, ctypes.addressof(room))
-    return whole, bytes(room)[: count * 8].hex()
+        return _native[0](address, size, copy, None), ""
+    room = ctypes.create_string_buffer(_ROOM)  # not shared: several threads take fingerprints
+    whole = _native[0](address, size, copy, room)
+    return whole, room.value.decode()
 
 
-def _by_numpy(address: int, size: int, row: int, step: int, wants_parts: bool, copy: int) -> tuple[int, str]:
+def append_line(log: int, prefix: str, held: list[Any], wants_parts: bool, copy: int = 0, whole: Any = None) -> int:
+    """Append a line to a log: the inside of a JSON object up to an opened list, into which the fingerprints go.
+
+    Of everything that has address and size; `whole`, a `c_uint64`, gets the first. Returns how many bytes were written. In C all
+    at once: between two collectives the processor's caches are full of other things, and there every step of Python's
+    takes several times as long as when it is tried alone.
+    """
+    if not _native:
+        text = listed(held, wants_parts, copy)
+        if whole is not None:
+            whole.value = int(text[1:17], 16)
+        return write_all(log, f"{{{prefix}{text}}}\n".encode())
+    data = prefix.encode()
+    if len(held) == 1:
+        memory = _PAIR.pack(held[0].address, held[0].size)
+    else:
+        memory = b"".join([_PAIR.pack(one.address, one.size) for one in held])
+    written = int(_native[1](log, data, len(data), memory, len(held), wants_parts, copy, whole))
+    if written < 0:
+        raise OSError(-written, os.strerror(-written))
+    return written
+
+
+def listed(held: list[Any], wants_parts: bool = True, copy: int = 0) -> str:
+    """The rest of such a line."""
+    wholes, parts = [], []
+    for one in held:
+        whole, pieces = of_memory(one.address, one.size, wants_parts, copy)
+        copy += one.size if copy else 0
+        wholes.append(f'"{whole:016x}"')
+        parts.append(f'"{pieces}"')
+    text = ",".join(wholes) + "]"
+    return f'{text},"parts":[{",".join(parts)}]' if any(len(one) > 2 for one in parts) else text
+
+
+def write_all(descriptor: int, data: Any) -> int:
+    """All of it, whatever the kernel takes at a time; how many bytes."""
+    passed = os.write(descriptor, data)
+    if passed == len(data):
+        return passed
+    left = memoryview(data).cast("B")[passed:]
+    while left:
+        left = left[os.write(descriptor, left) :]
+    return len(data)
+
+
+def _by_numpy(address: int, size: int, wants_parts: bool, copy: int) -> tuple[int, str]:
     import numpy
 
     if copy:
@@ -127,7 +213,8 @@ def _by_numpy(address: int, size: int, row: int, step: int, wants_parts: bool, c
     memory = (ctypes.c_uint8 * max(size, 1)).from_address(address or ctypes.addressof(ctypes.c_uint8()))
     data = numpy.frombuffer(memory, numpy.uint8, size)
     words = size // 8
-    rows = words // row
+    row = _row(words)
+    rows, step = words // row, part_size(size) // (row * 8)
     array = data[: words * 8].view(numpy.uint64)
     factors = _factors64()[:row]
     sums: Any = numpy.zeros((2, rows + 2), numpy.uint64)  # of whole words modulo 2^64, and of their upper halves
@@ -188,17 +275,6 @@ def part_size(size: int) -> int:
     words = size // 8
     row = _row(words)
     return -(-(words // row + 2) // (PARTS + 2)) * row * 8
-
-
-def of_tensors(tensors: list[Any]) -> tuple[list[str], list[str]]:
-    """Of several tensors: the fingerprints, and for each its parts, as hexadecimal digits."""
-    wholes, parts = [], []
-    for tensor in tensors:
-        held = Bytes(tensor)
-        whole, pieces = of_memory(held.address, held.size)
-        wholes.append(f"{whole:016x}")
-        parts.append(pieces)
-    return wholes, parts
 
 
 def different_ranges(size: int, one: str, other: str) -> list[tuple[int, int]]:

@@ -11,6 +11,8 @@ import os
 import threading
 from typing import Any
 
+from .fingerprints import append_line, write_all
+
 LOG = "calls.jsonl"
 META = "meta.json"
 _HEADER_ROOM = 256 * 1024
@@ -53,9 +55,16 @@ class Journal:
 
     def text(self, inside: str) -> None:
         """Append a line that is JSON already, but for the braces."""
-        data = f"{{{inside}}}\n".encode()
-        _write(self._log, data)
-        self.bytes_of_log += len(data)
+        self.bytes_of_log += write_all(self._log, f"{{{inside}}}\n".encode())
+
+    def prints(self, prefix: str, held: list[Any], wants_parts: bool = False, copy: int = 0, whole: Any = None) -> None:
+        """Append a line that ends with fingerprints; see `append_line`."""
+        self.bytes_of_log += append_line(self._log, prefix, held, wants_parts, copy, whole)
+
+    @staticmethod
+    def inside(facts: dict[str, Any]) -> str:
+        """Facts as a line has them, with a comma behind."""
+        return _encode(facts)[1:-1] + ","
 
     def meta(self, **facts: Any) -> None:
         """Facts about the recording; the file is replaced whole."""
@@ -109,7 +118,7 @@ class TensorFile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         self._entries: dict[str, Any] = {}
         self._size = 0
-        _write(self._file, (_HEADER_ROOM).to_bytes(8, "little") + b"{}".ljust(_HEADER_ROOM))
+        write_all(self._file, (_HEADER_ROOM).to_bytes(8, "little") + b"{}".ljust(_HEADER_ROOM))
 
     @property
     def is_full(self) -> bool:
@@ -118,7 +127,7 @@ class TensorFile:
     def append(self, name: str, data: Any) -> int:
         """Returns where in the file it lies."""
         begin = self._size
-        _write(self._file, data)
+        write_all(self._file, data)
         self._size += len(data)
         self._entries[name] = {"dtype": "U8", "shape": [len(data)], "data_offsets": [begin, self._size]}
         return 8 + _HEADER_ROOM + begin
@@ -128,15 +137,6 @@ class TensorFile:
         if len(header) <= _HEADER_ROOM:
             os.pwrite(self._file, header.ljust(_HEADER_ROOM), 8)
         os.close(self._file)
-
-
-def _write(descriptor: int, data: Any) -> None:
-    passed = os.write(descriptor, data)
-    if passed == len(data):
-        return
-    left = memoryview(data).cast("B")[passed:]
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def whole_lines(path: str) -> list[dict[str, Any]]:

@@ -44,23 +44,31 @@ class Keeper:
         self._next_by_time = time.monotonic() + settings.every_seconds
         self._chosen = -_AGREED_AHEAD  # the step that rank 0 chose last
 
-    def result(self, number: int, step: int, call: Call) -> dict[str, Any]:
-        """Take the fingerprints of a result and keep it, or this rank's share; what is said of it in the log."""
+    def result(self, number: int, step: int, call: Call, more: dict[str, Any]) -> None:
+        """Take the fingerprints of a result, keep it or this rank's share, and say so in the log."""
         result = Result(call)
+        head = f'"k":"done","n":{number},'
+        if more:
+            head += self._journal.inside(more)
         if not result.size or self._settings.mode == "light":
-            return {"out": result.fingerprints()}
+            if call.kind.gathers and result.is_own(call.handed_in[1]):
+                self._journal.text(f'{head}"out":["{call.handed_in[0]:016x}"]')
+            else:
+                self._journal.prints(f'{head}"out":[', result.memory())
+            return
         share = [result.begin, result.end]
         if self._ring is None or result.size <= (ALWAYS_KEPT if step else KEPT_AT_START):
             place = self._journal.tensor(str(number), result.share())
-            return {"out": result.fingerprints(), "at": place, "share": share, "of": result.size}
+            head += self._journal.inside({"at": place, "share": share, "of": result.size})
+            self._journal.prints(f'{head}"out":[', result.memory())
+            return
         with self._lock:
             space = self._ring.reserve(number, share, result.size)
-        out = result.fingerprints(space.address)
+        self._journal.prints(f'{head}"out":[', result.memory(), copy=space.address)
         space.commit()
         if not self._saw_nan and call.kind.name in ("allreduce_", "_reduce_scatter_base_") and _has_nan(call):
             self._saw_nan = True
             self._write(f"a value that is not finite in {call.kind.name.strip('_')} of step {step}")
-        return {"out": out}
 
     def stepped(self, step: int) -> None:
         """A step is over: the moment for snapshots and checkpoints."""

@@ -12,6 +12,9 @@ _LIBRARIES = tuple(
     os.path.dirname(os.path.abspath(path)) for path in (os.__file__,)
 )  # the standard library; installed packages lie below it or in another site-packages
 _is_users: dict[CodeType, bool] = {}
+_ways: dict[str, list[tuple[int, CodeType | None]]] = {}
+_MOST_WAYS = 4
+_lines: dict[tuple[CodeType, int], str] = {}  # by code and instruction
 
 
 def _is_users_own(code: CodeType) -> bool:
@@ -36,12 +39,44 @@ def users_frame() -> FrameType | None:
     return frame
 
 
-def users_line(folder: str) -> str:
-    """`train.py:25`, or nothing where no frame is the user's."""
-    frame = users_frame()
+def users_line(folder: str, kind: str = "") -> str:
+    """`train.py:25`, or nothing where no frame is the user's. `kind` tells apart who asks: the same ways are come again."""
+    frame = _guessed(kind)
+    if frame is None:
+        frame = _searched(kind)
     if frame is None:
         return ""
-    return f"{short_path(frame.f_code.co_filename, folder)}:{frame.f_lineno}"
+    place = (frame.f_code, frame.f_lasti)
+    known = _lines.get(place)
+    if known is None:
+        known = _lines[place] = f"{short_path(frame.f_code.co_filename, folder)}:{frame.f_lineno}"
+    return known
+
+
+def _searched(kind: str) -> FrameType | None:
+    """From frame to frame; the way is remembered: how far it was, and whom the user's function had called."""
+    frame, before, depth = sys._getframe(1), None, 1
+    while not _is_users_own(frame.f_code):
+        if frame.f_back is None:
+            return None
+        before, frame, depth = frame.f_code, frame.f_back, depth + 1
+    ways = _ways.setdefault(kind, [])
+    ways.insert(0, (depth, before))
+    del ways[_MOST_WAYS:]
+    return frame
+
+
+def _guessed(kind: str) -> FrameType | None:
+    """By the ways that led to the user before: below FSDP there are dozens of frames, and Python makes an object of each that is looked at."""
+    for depth, before in _ways.get(kind, ()):
+        try:
+            if sys._getframe(depth - 1).f_code is before:
+                frame = sys._getframe(depth)
+                if _is_users_own(frame.f_code):
+                    return frame
+        except ValueError:  # fewer frames than that
+            pass
+    return None
 
 
 def short_path(path: str, folder: str) -> str:

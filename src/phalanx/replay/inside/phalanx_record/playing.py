@@ -129,7 +129,8 @@ class Player:
                     self._fill(call, call.got(), line, done)
 
     def _described(self, call: Any, number: int, place: int) -> dict[str, Any]:
-        line: dict[str, Any] = json.loads(f"{{{describe(call, self.settings.script)}}}")
+        text, held = describe(call, self.settings.script)
+        line: dict[str, Any] = json.loads(f"{{{text}{fingerprints.listed(held)}}}")
         line |= {"n": number, "q": place, "s": self.training.step}
         self.journal.line("call", **line)
         return line

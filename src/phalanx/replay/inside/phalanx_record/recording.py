@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import os
 import sys
@@ -96,7 +97,12 @@ class Recorder:
             self.journal.meta(framework=framework, software=software(), sources=self._sources_so_far())
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
+            os.register_at_fork(after_in_child=self._forked)
             self._follow_exceptions()
+
+    def _forked(self) -> None:
+        """A child, such as a loader's worker, is not the rank."""
+        self.is_stopped = True
 
     def _sources_so_far(self) -> dict[str, str]:
         """The user's files seen until now: at the end Python has forgotten which file was run."""
@@ -115,61 +121,65 @@ class Recorder:
         return _Guard(self)
 
     def handle(self, operation: Operation, args: tuple[Any, ...], forward: dispatch.Forward) -> Any:
-        """One collective."""
-        number = -1
-        if not self.is_stopped and os.getpid() == self._pid:
-            with self.guarded():
-                call = Call(operation, args)
-                number = self.enter(call)
+        """One collective. Every line of it is passed at every collective; hence no guards, which cost more than a `try`."""
+        if self.is_stopped:
+            return forward()
+        try:
+            call = Call(operation, args)
+            number = self.enter(call)
+        except Exception as error:
+            self.stop(error)
+            return forward()
         returned = forward()
-        if number < 0 or (not call.kind.gets and call.kind.gives):
-            return returned  # not recorded, or a send: nothing comes of it
-        if not call.is_async:
-            return self._waited(number, call, returned)
-        with self.guarded():
-            work = dispatch.work_of(returned)
-            if work is not None:
-                return dispatch.with_work(returned, dispatch.then(work, lambda done: self.leave(number, call, done)))
-            self.leave(number, call, None)
-        return returned
-
-    def _waited(self, number: int, call: Call, returned: Any) -> Any:
+        if not call.kind.gets and call.kind.gives:
+            return returned  # a send: nothing comes of it
         work = None
-        with self.guarded():
+        try:
             work = dispatch.work_of(returned)
-        if work is not None:
-            work.wait()  # not guarded: a collective that fails is the script's affair
+            if work is not None and call.is_async:
+                return dispatch.with_work(returned, dispatch.then(work, lambda done: self.leave(number, call, done)))
+        except Exception as error:
+            self.stop(error)
+            return returned
+        if work is not None and not call.is_async:
+            work.wait()  # a collective that fails is the script's affair
         self.leave(number, call, work)
         return returned
 
     def enter(self, call: Call) -> int:
         """Write down that a call begins, and return its number; raises where it cannot be recorded."""
-        text = describe(call, self.settings.script)
+        text, held = describe(call, self.settings.script)
+        group = call.group
         with self._lock:
-            group = call.group
             if self._groups.get(group.name) is not group:
                 self._groups[group.name] = group
                 self.journal.line("group", g=group.name, ranks=group.members, name=group.words)
             number, place = self._numbering.next(call.series)
-            self.journal.text(f'"k":"call","n":{number},"q":{place},"s":{self.training.step},{text}')
+            head = f'"k":"call","n":{number},"q":{place},"s":{self.training.step},{text}'
+            whole = ctypes.c_uint64() if call.kind.gathers else None
+            self.journal.prints(head, held, True, whole=whole)
+            if whole is not None:
+                call.handed_in = whole.value, held[0].size
             return number
 
     def leave(self, number: int, call: Call, work: Any, **more: Any) -> None:
         """A collective is complete. Called by whichever thread completed it."""
         if self.is_stopped:
             return
-        with self.guarded():
+        try:
             assert self._keeper is not None
-            facts = self._keeper.result(number, self.training.step, call)
             if call.kind.name == "recv_any_source_" and work is not None:
-                facts["src"] = int(work._source_rank())
-            self.journal.line("done", n=number, **facts, **more)
+                more["src"] = int(work._source_rank())
+            self._keeper.result(number, self.training.step, call, more)
+        except Exception as error:
+            self.stop(error)
 
     def _step(self, step: int) -> None:
         if self.is_stopped:
             return
         with self.guarded(), self._lock:
-            self.journal.line("step", s=step, random=chance.marks())
+            marks = ",".join([f'"{name}":{mark}' for name, mark in chance.marks().items()])
+            self.journal.text(f'"k":"step","s":{step},"random":{{{marks}}}')
             if self._keeper is not None:
                 self._keeper.stepped(step)
         if step == 2:  # the loop is known by now, and DDP has laid out its buckets for good
@@ -180,7 +190,11 @@ class Recorder:
         if self.is_stopped:
             return
         with self.guarded():
-            self.journal.line(kind, s=self.training.step, loader=loader, mark=mark_of(kind, batch))
+            mark = mark_of(kind, batch)
+            if kind == "order":  # samplers may choose by any text
+                self.journal.line(kind, s=self.training.step, loader=loader, mark=mark)
+            else:
+                self.journal.text(f'"k":"{kind}","s":{self.training.step},"loader":{loader},"mark":"{mark}"')
 
     def _epoch(self, loader: int) -> None:
         if self.is_stopped:

@@ -1,16 +1,19 @@
 /* Fingerprints of memory, the numbers of fingerprints.py: that file says what they are. Compiled when a job is recorded, if
  * there is a compiler; where there is none NumPy computes the same. */
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define HAS_AVX2 1
 #endif
 
-enum { ROW = 2048, PARTS = 16 };
+enum { ROW = 2048, PARTS = 16, DIGITS = 16, SMALL = 4096, LINE = 4096 };
 static const uint64_t GOLDEN = 0x9E3779B97F4A7C15u;
 static uint32_t factors[ROW];
 
@@ -72,10 +75,28 @@ void phalanx_begin(const uint32_t *given) {
 #endif
 }
 
-/* The fingerprint of `size` bytes, in rows of `row` words; `parts` gets one sum for every `step` rows. Where `copy` is
- * given the bytes are copied there on the way: what has just been read is at hand. */
-uint64_t phalanx_words(const unsigned char *data, size_t size, size_t row, size_t step, unsigned char *copy, uint64_t *parts) {
-    size_t words = size / 8, rows = words / row, at = 0;
+static const char digits[] = "0123456789abcdef";
+
+/* The bytes of a number, the lowest first. */
+static char *put_parts(char *at, uint64_t value) {
+    for (int k = 0; k < 8; k++, value >>= 8) {
+        *at++ = digits[value >> 4 & 15];
+        *at++ = digits[value & 15];
+    }
+    return at;
+}
+
+static char *put_whole(char *at, uint64_t value) {
+    for (int k = DIGITS - 1; k >= 0; k--, value >>= 4) at[k] = digits[value & 15];
+    return at + DIGITS;
+}
+
+/* The fingerprint of `size` bytes; `parts` gets the digits of those of its parts, and a zero behind them. Where `copy` is given
+ * the bytes are copied there on the way: what has just been read is at hand. */
+uint64_t phalanx_words(const unsigned char *data, size_t size, unsigned char *copy, char *parts) {
+    size_t words = size / 8, row = (words + PARTS - 1) / PARTS, at = 0;
+    row = words >= PARTS * ROW ? ROW : row < 8 ? 8 : row;
+    size_t rows = words / row, step = (rows + 2 + PARTS + 1) / (PARTS + 2);
     uint64_t whole = 0, part = 0, tail = 0;
     for (size_t number = 0; number < rows + 2; number++) {
         sums_t found = {0, 0};
@@ -90,10 +111,67 @@ uint64_t phalanx_words(const unsigned char *data, size_t size, size_t row, size_
         at += here;
         part += mix(mix(found.low + (found.high << 32) + (2 * number + 1) * GOLDEN) + found.high);
         if ((number + 1) % step == 0 || number == rows + 1) {
-            if (parts) *parts++ = part;
+            if (parts) parts = put_parts(parts, part);
             whole += part;
             part = 0;
         }
     }
+    if (parts) *parts = 0;
     return mix(whole + size * GOLDEN);
+}
+
+/* Appends one line to the log: `{`, `prefix` up to an opened list, the fingerprints of `count` pieces of memory (address and size
+ * of each, one behind the other) in it, their parts if these are wanted. `first` gets the first fingerprint. Returns the bytes
+ * written, or an error's number below zero. */
+long phalanx_line(int log, const char *prefix, size_t length, const uint64_t *memory, size_t count, int wants_parts,
+                  unsigned char *copy, uint64_t *first) {
+    char room[LINE], *line = room;
+    size_t most = length + 32 + count * (DIGITS + 3 + (PARTS + 2) * DIGITS + 4);
+    if (most > LINE && !(line = malloc(most))) return -ENOMEM;
+    char *at = line, *parts = line + length + 32 + count * (DIGITS + 3), *end = parts;
+    int has_parts = 0;
+    *at++ = '{';
+    memcpy(at, prefix, length);
+    at += length;
+    for (size_t k = 0; k < count; k++) {
+        const unsigned char *data = (const unsigned char *)(uintptr_t)memory[2 * k];
+        size_t size = memory[2 * k + 1];
+        int wanted = wants_parts && size >= SMALL;
+        *end++ = '"';
+        uint64_t whole = phalanx_words(data, size, copy, wanted ? end : NULL);
+        if (wanted) end += strlen(end);
+        *end++ = '"';
+        *end++ = ',';
+        has_parts |= wanted;
+        if (copy) copy += size;
+        if (first && !k) *first = whole;
+        *at++ = '"';
+        at = put_whole(at, whole);
+        *at++ = '"';
+        *at++ = ',';
+    }
+    if (count) at--;
+    *at++ = ']';
+    if (has_parts) {
+        memcpy(at, ",\"parts\":[", 10);
+        at += 10;
+        memmove(at, parts, (size_t)(end - 1 - parts));
+        at += end - 1 - parts;
+        *at++ = ']';
+    }
+    *at++ = '}';
+    *at++ = '\n';
+    long left = at - line, written = left;
+    for (at = line; left > 0;) {
+        ssize_t passed = write(log, at, (size_t)left);
+        if (passed < 0 && errno == EINTR) continue;
+        if (passed < 0) {
+            written = -errno;
+            break;
+        }
+        at += passed;
+        left -= passed;
+    }
+    if (line != room) free(line);
+    return written;
 }
