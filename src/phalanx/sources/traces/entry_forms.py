@@ -64,17 +64,28 @@ class Once:
     layout: Layout
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds of a run's entries, and each of them once, in the order in which they come first."""
+
+    every: array[int]
+    distinct: tuple[int, ...]
+
+    @staticmethod
+    def of(every: Sequence[int]) -> Kinds:
+        """The kinds in the order of the entries."""
+        return Kinds(array("q", every), tuple(dict.fromkeys(every)))
+
+
 @dataclass(slots=True)
 class Form:
     """Entries of one layout, or runs of them: how to take them apart, and the kinds of those that were seen, by the other bytes."""
 
     taken: Callable[[bytes], Values]
     mask: int
-    columns: tuple[
-        Callable[[Values], Values] | array[int], ...
-    ]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
+    columns: tuple[Callable[[Values], bytes], ...]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
     row: Callable[[Values], Values]  # of one entry's values, NO_NUMBER and the kind
-    kinds: dict[int, array[int]] = field(default_factory=dict)
+    kinds: dict[int, Kinds] = field(default_factory=dict)
     once: dict[int, Once] = field(default_factory=dict)
     openings: dict[int, list[int | Once]] = field(default_factory=dict)  # runs with such entries in them
 
@@ -145,12 +156,17 @@ def _form(layouts: Sequence[Layout], between: int) -> Form:
     return Form(Struct("".join(code)).unpack, int.from_bytes(kept, "little"), getters, row)
 
 
-def _getter(column: Sequence[int]) -> Callable[[Values], Values] | array[int]:
-    """How to take a column out of the values; the column itself, if its rows have none of them."""
-    return itemgetter(*column) if max(column) >= 0 else array("q", [NO_NUMBER]) * len(column)
+def _getter(column: Sequence[int]) -> Callable[[Values], bytes]:
+    """How to take a column out of the values, as the bytes of an array: `struct` packs in a fifth of the time `array` takes."""
+    pack = Struct(f"={len(column)}q").pack
+    if max(column) < 0:
+        constant = pack(*[NO_NUMBER] * len(column))
+        return lambda values: constant
+    pick = itemgetter(*column)
+    return lambda values: pack(*pick(values))
 
 
-def in_columns(form: Form, values: Values) -> Iterable[array[int]]:
+def in_columns(form: Form, values: Values) -> Iterable[bytes]:
     """The ROW_NUMBERS of a run, column by column."""
     values = (*values, NO_NUMBER)
-    return (column if isinstance(column, array) else array("q", column(values)) for column in form.columns)
+    return (column(values) for column in form.columns)
