@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import gc
-import io
 import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from phalanx.model.trace import CALL_COLUMNS, CallState
 from phalanx.sources.inputs import DAMAGE, plain_stream
-from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, Group, RankTrace, UnreadableError, reader_named
+from phalanx.sources.traces.protocol import (
+    NO_NUMBER,
+    ROW_NUMBERS,
+    Group,
+    RankTrace,
+    TraceInput,
+    UnreadableError,
+    reader_named,
+)
 from phalanx.sources.traces.unpickling import check_memo
 
 if TYPE_CHECKING:
@@ -24,28 +30,6 @@ LARGEST = 1 << 30  # bytes of one file, decompressed: a dump of 2,000 calls has 
 _LATEST = (1 << 62) - 1  # nanoseconds
 _RANK = re.compile(r"rank[-_.=]?(\d{1,6})(?!\d)", re.I)
 _NUMBER = re.compile(r"\d{1,6}")
-
-
-@dataclass(frozen=True, slots=True)
-class TraceInput:
-    """A file to read: the name to show, who reads it, and its path or, where it has none, its bytes."""
-
-    name: str
-    reader: str
-    path: str | None = None
-    data: bytes = b""
-
-    @property
-    def written_ns(self) -> int | None:
-        """When the file was last written; None for what is in no file."""
-        try:
-            return Path(self.path).stat().st_mtime_ns if self.path is not None else None
-        except OSError:
-            return None
-
-    def open(self) -> BinaryIO:
-        """A stream of its bytes as they are stored."""
-        return Path(self.path).open("rb") if self.path is not None else io.BytesIO(self.data)
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from phalanx.sources.traces.batch import Batch, FileFacts, TraceInput, read_batch
-from phalanx.sources.traces.protocol import Group
+from phalanx.sources.traces.batch import Batch, FileFacts, read_batch
+from phalanx.sources.traces.protocol import Group, TraceInput
 
 if TYPE_CHECKING:
     import polars
