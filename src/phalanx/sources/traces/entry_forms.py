@@ -21,6 +21,9 @@ SLOTS = {
     b"time_discovered_completed_ns": "completed_ns",
 }
 UNUSED = frozenset({b"op_id", b"duration_ms"})  # they differ from call to call, and nothing is made of them
+# A call is counted as one of a group's collectives or as one between two ranks; of the other count nothing is made.
+IS_PAIRWISE = b"is_p2p"
+_OTHER_COUNT = {b"\x88": b"collective_seq_id", b"\x89": b"p2p_seq_id"}
 # The form of a number, its bytes, and those of its opcode.
 _NUMBERS = {b"K": ("B", 1, 1), b"M": ("H", 2, 1), b"J": ("i", 4, 1), b"\x8a": ("q", 8, 2), b"G": ("", 8, 1)}
 Values = tuple[Any, ...]
@@ -123,10 +126,14 @@ def layout_of(body: bytes, walked: Walked, before: int) -> Layout:
     """The layout of an entry, whose body begins after `before` bytes."""
     at = 0
     numbers = []
+    flag = next(
+        (body[start - before : stop - before] for name, start, stop in walked.fields if name == IS_PAIRWISE), b""
+    )
+    unused = _OTHER_COUNT.get(flag)
     for name, start, stop in ((name, start - before, stop - before) for name, start, stop in walked.fields):
         letter, size, opcode = _NUMBERS.get(body[start : start + 1], ("", 0, 0))
-        is_used = name in SLOTS
-        if start + opcode + size != stop or not (name in UNUSED or (is_used and letter)):
+        is_used = name in SLOTS and name != unused
+        if start + opcode + size != stop or not (name in UNUSED or (name in SLOTS and letter)):
             continue  # not a number alone: a part of what two such entries must have alike
         numbers.append(Number(start + opcode - at, letter if is_used else "", size, SLOTS.get(name, "")))
         at = stop

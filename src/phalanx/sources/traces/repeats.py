@@ -12,11 +12,13 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pickle import UnpicklingError
 from typing import Any
 
 from phalanx.sources.traces.entry_forms import (
+    IS_PAIRWISE,
     SLOTS,
     UNUSED,
     Kind,
@@ -32,7 +34,7 @@ from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, UnreadableEr
 from phalanx.sources.traces.unpickling import load_plain
 
 _HINT = b"profiling_name"  # where it stands tells most entries of one length apart
-_WATCHED = frozenset({*SLOTS, *UNUSED, _HINT})
+_WATCHED = frozenset({*SLOTS, *UNUSED, IS_PAIRWISE, _HINT})
 _ENTRIES = re.compile(rb"X\x07\0\0\0entries(?:q.|r.{4})(?=\]\()", re.DOTALL)
 _SECOND = re.compile(rb"u(\}\((?:h.|j.{4}))", re.DOTALL)  # all entries but the first refer to their first field's name
 _END = re.compile(rb"(?:q.|r.{4})?\.", re.DOTALL)
@@ -266,9 +268,16 @@ class _Reader:
 def _runs(bodies: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], tuple[int, ...]]]:
     """Cut where the same comes round again, so that steps are cut alike: before entries of the rarest length that repeats."""
     lengths = tuple(map(len, bodies))
+    for cut in _cuts(lengths):
+        yield bodies[cut], lengths[cut]
+
+
+@lru_cache(maxsize=32)  # many ranks' dumps are alike
+def _cuts(lengths: tuple[int, ...]) -> list[slice]:
     rarest = min(((count, length) for length, count in Counter(lengths).items() if count > 2), default=(0, -1))[1]
     cuts = [0, *(place for place, length in enumerate(lengths) if length == rarest and place), len(lengths)]
-    for start, stop in pairwise(cuts):
-        for place in range(start, stop, _LONGEST_RUN):
-            end = min(place + _LONGEST_RUN, stop)
-            yield bodies[place:end], lengths[place:end]
+    return [
+        slice(place, min(place + _LONGEST_RUN, stop))
+        for start, stop in pairwise(cuts)
+        for place in range(start, stop, _LONGEST_RUN)
+    ]
