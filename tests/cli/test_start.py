@@ -47,6 +47,7 @@ def test_a_log_is_diagnosed_without_what_only_other_verbs_need(tmp_path: Path) -
         assert status == 1
         assert json.loads(printed)["verdict"]["symptom"] == "fail.out-of-memory"
     unwanted = {"typer", "rich", "pydantic", "polars", "numpy", "jinja2", "psutil", "phalanx.knowledge.loader"}
+    unwanted |= {"pickle", "statistics", "tempfile", "phalanx.sources.traces.batch"}
     assert modules & unwanted == set()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -53,6 +52,8 @@ def save(kind: str, key: str, payload: bytes) -> None:
     folder = _folder()
     if folder is None or len(payload) > _LARGEST // 2:
         return
+    import tempfile  # seldom needed, and it loads a lot
+
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")

@@ -63,9 +63,11 @@ def _collect(
     take_in_courses(seen, collector)
     name_speakers(seen)
     if traces:
-        from phalanx.diagnose.evidence_of_traces import take_in  # the tables' library takes long to load
+        found = list(jobs) if jobs is not None else read_traces(traces, progress)
+        # The tables' library takes long to load: here, and not before `read_traces`, which does it while others read.
+        from phalanx.diagnose.evidence_of_traces import take_in
 
-        take_in(list(jobs) if jobs is not None else read_traces(traces, progress), seen, collector)
+        take_in(found, seen, collector)
     return seen
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import median
 
 from phalanx.model import Event, EventKind
 from phalanx.sources import Collector, FileSurvey, Observations
@@ -89,6 +88,8 @@ def _grows(readings: list[Reading]) -> bool:
     values = [reading.value for reading in readings]
     if not _is_enough(readings, _FEWEST_FOR_TREND) or min(values) <= 0:
         return False
+    from statistics import median  # it takes long to load, and few logs get here
+
     third = len(values) // 3
     first, last = values[:third], values[-third:]
     if median(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
@@ -101,6 +102,8 @@ def _rises(values: list[float]) -> bool:
     values = values[1:]
     if len(values) < _FEWEST_FOR_TREND or min(values) <= 0:
         return False
+    from statistics import median
+
     ups = sum(after > before for before, after in pairwise(values))
     third = len(values) // 3
     return ups >= _MOSTLY * (len(values) - 1) and median(values[-third:]) > _SLOWS * median(values[:third])

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from phalanx.model import Event, Frame, Stage
+from phalanx.model.lazy import lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,62 +26,62 @@ _OWN = ("fix-behavior-logic", "fix-dataset", "fix-command-line")
 
 # What the message says.
 _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
-    (re.compile(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}, ()),
-    (re.compile(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}, ()),
-    (re.compile(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}, ()),
-    (re.compile(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
-    (re.compile(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
-    (re.compile(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
-    (re.compile(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
-    (re.compile(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
-    (re.compile(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
-    (re.compile(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
-    (re.compile(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
-    (re.compile(r"^(?:AttributeError|NameError|UnboundLocalError)|got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"}, ()),
-    (re.compile(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
+    (lazy(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}, ()),
+    (lazy(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}, ()),
+    (lazy(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}, ()),
+    (lazy(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
+    (lazy(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
+    (lazy(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
+    (lazy(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
+    (lazy(r"timed? ?out|deadline exceeded", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
+    (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
+    (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
+    (lazy(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
+    (lazy(r"^(?:AttributeError|NameError|UnboundLocalError)|got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"}, ()),
+    (lazy(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
      {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}, ()),
-    (re.compile(r"gradient|\bgrad\b|autograd|backward|\bgraph\b|tf\.function", re.I), _MODEL, ()),
+    (lazy(r"gradient|\bgrad\b|autograd|backward|\bgraph\b|tf\.function", re.I), _MODEL, ()),
 )  # fmt: skip
 
 # What the user's own line asked a library for, where the library raised it.
 _CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
-    (re.compile(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
-    (re.compile(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
-    (re.compile(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
+    (lazy(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
+    (lazy(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
+    (lazy(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
 )  # fmt: skip
 
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
-    (re.compile(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
-    (re.compile(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
+    (lazy(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
+    (lazy(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
      {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
-    (re.compile(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
-    (re.compile(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
-    (re.compile(r"horovod/(?:spark|run|runner|ray)/"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-dependency-version", "fix-network-setting")),
-    (re.compile(r"torch/distributed/(?:elastic|run|launcher|rendezvous|device_mesh)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
-    (re.compile(r"horovod/\w+/.* \w*(?:DistributedOptimizer|distributed_optimizer|gradients|reduce_grads)"), {None: "fail.graph-execution-error"}, ("fix-distributed-api-usage", "fix-optimizer", "fix-framework-version")),
-    (re.compile(r"torch/distributed/|horovod/(?:torch|tensorflow|keras|common)/|mpi4py|collective_util|cross_device"), _COMMUNICATION, _API),
-    (re.compile(r"torch/cuda/(?:nccl|comm)\b|torch/nn/parallel/comm\b"), _COMMUNICATION, _API),
-    (re.compile(r"torch/cuda/|/pynvml"), _DEVICE, ()),
-    (re.compile(r"torch/nn/functional|torch/nn/modules/(?:conv|linear|loss|sparse|normalization|batchnorm|rnn)|keras/.*(?:ops|layers|losses|metrics)/"),
+    (lazy(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
+    (lazy(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
+    (lazy(r"horovod/(?:spark|run|runner|ray)/"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-dependency-version", "fix-network-setting")),
+    (lazy(r"torch/distributed/(?:elastic|run|launcher|rendezvous|device_mesh)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
+    (lazy(r"horovod/\w+/.* \w*(?:DistributedOptimizer|distributed_optimizer|gradients|reduce_grads)"), {None: "fail.graph-execution-error"}, ("fix-distributed-api-usage", "fix-optimizer", "fix-framework-version")),
+    (lazy(r"torch/distributed/|horovod/(?:torch|tensorflow|keras|common)/|mpi4py|collective_util|cross_device"), _COMMUNICATION, _API),
+    (lazy(r"torch/cuda/(?:nccl|comm)\b|torch/nn/parallel/comm\b"), _COMMUNICATION, _API),
+    (lazy(r"torch/cuda/|/pynvml"), _DEVICE, ()),
+    (lazy(r"torch/nn/functional|torch/nn/modules/(?:conv|linear|loss|sparse|normalization|batchnorm|rnn)|keras/.*(?:ops|layers|losses|metrics)/"),
      {None: "fail.tensor-mismatch", Stage.PREP: "prep.model-loading-failure"}, ("fix-model-construction", "fix-tensor-api-usage", "fix-data-type")),
-    (re.compile(r"torch/autograd|torch/_dynamo|torch/_inductor|torch/_tensor\.py|eager/(?:def_function|polymorphic|backprop|execute)|distribute/"), {None: "fail.graph-execution-error"}, ()),
-    (re.compile(r"torch/optim/|/optimizers?/"), {None: "fail.graph-execution-error", Stage.PREP: "prep.other"}, ("fix-optimizer", "fix-learning-rate", "fix-distributed-api-usage")),
-    (re.compile(r"/json/|/yaml/|configparser|omegaconf|hydra|argparse|tomllib|absl/flags"), {None: "prep.other"}, ("fix-command-line", "fix-behavior-logic")),
-    (re.compile(r"multiprocessing/(?:spawn|process|context|reduction|popen)|concurrent/futures"), {None: "prep.other", Stage.TRAIN: "fail.other"}, ("fix-behavior-logic", "fix-distributed-api-usage")),
-    (re.compile(r"keras/|tensorflow/"), _MODEL, ()),
+    (lazy(r"torch/autograd|torch/_dynamo|torch/_inductor|torch/_tensor\.py|eager/(?:def_function|polymorphic|backprop|execute)|distribute/"), {None: "fail.graph-execution-error"}, ()),
+    (lazy(r"torch/optim/|/optimizers?/"), {None: "fail.graph-execution-error", Stage.PREP: "prep.other"}, ("fix-optimizer", "fix-learning-rate", "fix-distributed-api-usage")),
+    (lazy(r"/json/|/yaml/|configparser|omegaconf|hydra|argparse|tomllib|absl/flags"), {None: "prep.other"}, ("fix-command-line", "fix-behavior-logic")),
+    (lazy(r"multiprocessing/(?:spawn|process|context|reduction|popen)|concurrent/futures"), {None: "prep.other", Stage.TRAIN: "fail.other"}, ("fix-behavior-logic", "fix-distributed-api-usage")),
+    (lazy(r"keras/|tensorflow/"), _MODEL, ()),
 )  # fmt: skip
 
-_DATA_PLACES = re.compile(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader|records?)\w*\.py$", re.I)
-_DATA_FUNCTIONS = re.compile(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
-_DATA_LINES = re.compile(
+_DATA_PLACES = lazy(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader|records?)\w*\.py$", re.I)
+_DATA_FUNCTIONS = lazy(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
+_DATA_LINES = lazy(
     r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
 )
 _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
 )
-_DEVICES = re.compile(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
-_RAISES = re.compile(r"(?:^|[:;] )(?:raise|assert)\b")
+_DEVICES = lazy(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
+_RAISES = lazy(r"(?:^|[:;] )(?:raise|assert)\b")
 _BY_STAGE: _Stages = {
     Stage.BUILD: "build.import-error",
     Stage.COMM: "comm.setup-failure",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 
 from phalanx.model import Event, Stage
+from phalanx.model.lazy import lazy
 from phalanx.sources import FileSurvey
 
-_IMPORT = re.compile(r"^\s*(?:import\s+\w|from\s+[\w.]+\s+import\s)")
-_COMM = re.compile(
+_IMPORT = lazy(r"^\s*(?:import\s+\w|from\s+[\w.]+\s+import\s)")
+_COMM = lazy(
     r"init_process_group|\bhvd\.init\(|\bhorovod\.\w+\.init\(|init_distributed|_rendezvous|rendezvous_handler|rendezvous\("
     r"|MultiWorkerMirroredStrategy\(|CollectiveAllReduceStrategy\(|ParameterServerStrategy\w*\(|distribute\.Server\(|train\.Server\("
     r"|distribute\.MultiWorker|jax\.distributed\.initialize|setup_distributed|init_device_mesh|connect_to_cluster|MPI\.Init|TCPStore\("
     r"|_store_based_barrier|launch_agent|Accelerator\(\)|ray\.init\(|new_group\("
 )
-_PREP = re.compile(
+_PREP = lazy(
     r"DistributedDataParallel\(|\bDDP\(|\bFSDP\(|FullyShardedDataParallel\(|fully_shard\(|multi_gpu_model\(|DataParallel\("
     r"|load_state_dict|torch\.load\(|from_pretrained|load_dataset|load_model\(|load_weights\(|load_data\(|DataLoader\(|Sampler\("
     r"|broadcast_parameters|broadcast_optimizer_state|broadcast_global_variables|broadcast_variables|BroadcastGlobalVariables"
@@ -22,32 +23,28 @@ _PREP = re.compile(
     r"|make_dataset|get_dataset|Dataset\(|download|read_csv|open\(|scope\(\)|\.compile\(|tokeniz|_verify_param_shape|_sync_module_states"
     r"|experimental_distribute_dataset|load_checkpoint|restore\(|tf\.Variable\(|tf\.device\("
 )
-_TRAIN = re.compile(
+_TRAIN = lazy(
     r"\.backward\(|optimizer\.step|\.step\(|\.fit\(|fit_generator|train_step|training_step|train_one_epoch|train_epoch|\.train\(|\btrain\("
     r"|evaluate\(|validate\(|train_on_batch|strategy\.run|run_step|sess\.run|model\(|net\(|criterion\(|loss_fn\("
     r"|for \w+(?:, ?\(?[\w, ]+\)?)? in |apply_gradients|_training_loop|inner_training_loop|synchronize\(|\.item\(\)|save\("
 )
 # What ranks exchange in the loop, unless the function is one of those that prepare.
-_EXCHANGES = re.compile(r"all_reduce\(|allreduce|all_gather(?!_object)|reduce_scatter|all_to_all|alltoall")
+_EXCHANGES = lazy(r"all_reduce\(|allreduce|all_gather(?!_object)|reduce_scatter|all_to_all|alltoall")
 # Batches are moved to the device in the loop, models before it.
-_BATCH_MOVE = re.compile(
+_BATCH_MOVE = lazy(
     r"\b(?:inputs?|labels?|images?|imgs?|targets?|batch|data|features|tokens|x|y|xb|yb|input_ids)\b[^=]*=[^=].*\.(?:cuda|to)\("
 )
-_WRAPPERS = re.compile(
-    r"torch/nn/parallel/distributed\w*\.py$|torch/distributed/fsdp/"
-)  # whatever name the user gave them
-_MEETINGS = re.compile(
-    r"barrier\(|broadcast|_object(?:_list)?\(|\bscatter\("
-)  # which most scripts call before the loop
-_TRAIN_FUNCTIONS = re.compile(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
-_LOOP_FUNCTIONS = re.compile(r"step|epoch|eval|valid|forward|backward|run_loop", re.I)  # `train` often does everything
-_PREP_FUNCTIONS = re.compile(
+_WRAPPERS = lazy(r"torch/nn/parallel/distributed\w*\.py$|torch/distributed/fsdp/")  # whatever name the user gave them
+_MEETINGS = lazy(r"barrier\(|broadcast|_object(?:_list)?\(|\bscatter\(")  # which most scripts call before the loop
+_TRAIN_FUNCTIONS = lazy(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
+_LOOP_FUNCTIONS = lazy(r"step|epoch|eval|valid|forward|backward|run_loop", re.I)  # `train` often does everything
+_PREP_FUNCTIONS = lazy(
     r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$"
     r"|^(?:prepare|set_?up|configure|build|load|init|initiali[sz]e|restore|resume)(?:_(?!\w*(?:step|batch|epoch))\w*)?$",
     re.I,
 )
-_COMM_FUNCTIONS = re.compile(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
-_BUILD_SIGNS = re.compile(r"setup\.py|pip[/ ]|pip-(?:install|req-build|build)-|CMake|building '|egg_info|bdist_wheel")
+_COMM_FUNCTIONS = lazy(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
+_BUILD_SIGNS = lazy(r"setup\.py|pip[/ ]|pip-(?:install|req-build|build)-|CMake|building '|egg_info|bdist_wheel")
 
 
 def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Stage | None:

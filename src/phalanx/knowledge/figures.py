@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 _BELIEF = 20  # so many faults' worth the shares over all frameworks weigh
@@ -13,7 +13,7 @@ _BELIEF = 20  # so many faults' worth the shares over all frameworks weigh
 @cache
 def load_figures() -> dict[str, Any]:
     """The shipped figures; `python -m phalanx.study DIR --check` recomputes them from the authors' files."""
-    text = resources.files("phalanx.knowledge").joinpath("figures.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("figures.json").read_text(encoding="utf-8")
     figures: dict[str, Any] = json.loads(text)
     return figures
 

@@ -21,11 +21,10 @@ from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import may_show_progress, position_of
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
-from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions
+from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
 from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
-from phalanx.sources.survey import FileSurvey, state_manifest, survey_sample
-from phalanx.sources.text import clean
+from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.window import Window
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
@@ -78,14 +77,14 @@ class Collector:
         found = Observations()
         if not inputs:
             return found
-        needles = GatedNeedles(self.needles)
+        needles, room = GatedNeedles(self.needles), room_for_pieces()
         ranks = ranks_of_files([one.name for one in inputs])
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
                     stream = plain_stream(raw)
-                    reader.read(stream, progress, is_plain=stream is raw)
+                    reader.read(stream, progress, room, is_plain=stream is raw)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
@@ -145,11 +144,13 @@ class _FileReader:
         self._found.events.extend([*self._first, *self._last])
         self._found.files.append(self._survey)
 
-    def read(self, stream: BinaryIO, progress: Callable[[int], None] | None, is_plain: bool = False) -> None:
+    def read(
+        self, stream: BinaryIO, progress: Callable[[int], None] | None, room: bytearray, is_plain: bool = False
+    ) -> None:
         """Read the whole stream; `is_plain` if it holds the bytes of the file as they are."""
         if is_plain and self._input.path is not None:
             self._gaps = Gaps(self._input.path, self._sample)
-        for piece in pieces(stream, gaps=self._gaps):
+        for piece in pieces(stream, gaps=self._gaps, room=room):
             if piece.is_first and not self._begin(piece):
                 return
             self._scan(piece)
@@ -193,13 +194,13 @@ class _FileReader:
             needs = "a text log; traces and archives of this kind are not read by this version"
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
-        lines = [clean(raw[:2048]) for raw in head.split(b"\n")[:2000]]
-        self._dialect = sniff(lines, self._survey.rank)
+        lines = cleaned_lines(head)
+        self._dialect = sniff([line for _, line in lines[:2000]], self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
             self._survey.prose = words_of_person(text, name)
             self._survey.messages = messages_in(text) if self._survey.is_report else ()
-        survey_sample(self._survey, head, 1, self._dialect, self._owner.signs)
+        survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._is_log = True
         return True
 

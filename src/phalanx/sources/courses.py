@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from phalanx.model.lazy import lazy
 from phalanx.sources.progress import Position
 
 _NUMBER = r"(?P<value>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w%])"
@@ -16,17 +17,17 @@ _GAP = r"['\"]?\s*[:=|(\[]{0,2}\s*"
 _PER_SECOND = r"(?:samples?|images?|imgs?|tokens?|examples?|sequences?|seqs?|steps?|it|iters?|batches|records|words|frames)\s*(?:/\s*s(?:ec(?:ond)?)?\b|_per_sec\w*| per sec\w*)"
 # Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell no course of training.
 _KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("loss", "loss", re.compile(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
-    ("rate", "sec", re.compile(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
-    ("rate", "/s", re.compile(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
-    ("seconds", "took", re.compile(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
-    ("seconds", "time", re.compile(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
-    ("seconds", "s/", re.compile(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
-    ("learning rate", "lr", re.compile(rf"\blr\b{_GAP}{_NUMBER}")),
-    ("learning rate", "learning", re.compile(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
-    ("gradient norm", "norm", re.compile(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
+    ("loss", "loss", lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
+    ("rate", "sec", lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("rate", "/s", lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("seconds", "took", lazy(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
+    ("seconds", "time", lazy(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
+    ("seconds", "s/", lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
+    ("learning rate", "lr", lazy(rf"\blr\b{_GAP}{_NUMBER}")),
+    ("learning rate", "learning", lazy(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
+    ("gradient norm", "norm", lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
 )  # fmt: skip
-_NOT_TRAINING = re.compile(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
+_NOT_TRAINING = lazy(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
 _BEFORE_HINT = 48  # no expression begins further before its hint; lines are long, and most of them is passed over
 _KEPT = 300  # readings of one kind: this many of the first, and of the last
 

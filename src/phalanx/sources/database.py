@@ -5,7 +5,7 @@ Compiling a few dozen expressions takes longer than reading most logs; a kept da
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache as remembered
@@ -51,7 +51,7 @@ def _engine() -> tuple[str | bytes, ...]:
     with suppress(OSError), open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123, no path of ours
         lines = file.read(8192).split(b"\n")
         features = next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
-    return str(getattr(hyperscan, "__version__", "")), platform.machine(), features
+    return str(getattr(hyperscan, "__version__", "")), os.uname().machine, features
 
 
 def spelt_out(literal: bytes) -> bytes:

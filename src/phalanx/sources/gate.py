@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from math import log
 
@@ -33,13 +34,19 @@ _RAREST = 10_000  # a pair of bytes seen less often than once in so many is as g
 _SHORT = b"\x01\x02\x03"
 
 
-def choose_keys(literals: Iterable[bytes], sample: bytes) -> set[bytes]:
-    """Strings of which every literal holds at least one, and the sample none, where that can be.
+def parts_of(sample: bytes) -> set[bytes]:
+    """All that stands in the sample and is as long as a key, in lower case."""
+    low = sample.lower()
+    return {low[start : start + KEY] for start in range(len(low) - KEY + 1)}
+
+
+def choose_keys(literals: Iterable[bytes], sample: bytes, seen: Container[bytes] | None = None) -> set[bytes]:
+    """Strings of which every literal holds at least one, and the sample none, where that can be; `seen`: the sample's parts.
 
     The engine looks closer wherever a few bytes are like those of some key: the rarer the pairs of bytes in the keys, the
     less often. That matters more than few keys do.
     """
-    seen = {sample[start : start + KEY] for start in range(len(sample) - KEY + 1)}
+    seen = parts_of(sample) if seen is None else seen
     pairs = Counter(zip(sample[::2], sample[1::2], strict=False))  # every second pair tells as much
     weight = {pair: log(1 + 2 * count / max(len(sample), 1) * _RAREST) for pair, count in pairs.items()}
     chosen: set[bytes] = set()
@@ -47,7 +54,9 @@ def choose_keys(literals: Iterable[bytes], sample: bytes) -> set[bytes]:
         parts = [literal[start : start + KEY] for start in range(max(len(literal) - KEY, 0) + 1)]
         if chosen.isdisjoint(parts):
             weights = [weight.get(pair, 0.0) for pair in pairwise(literal)]
-            rare = [(sum(weights[at : at + KEY - 1]), part) for at, part in enumerate(parts) if part not in seen]
+            rare = [
+                (sum(weights[at : at + KEY - 1]), part) for at, part in enumerate(parts) if part.lower() not in seen
+            ]
             chosen.add(min(rare)[1] if rare else literal)
     return chosen
 
@@ -122,21 +131,21 @@ class GatedNeedles:
 
     def _learn(self, sample: bytes) -> None:
         lowered = sample.lower()
+        is_sampled = cache(lambda text: text.lower().encode() in lowered)
         wanted: tuple[set[bytes], set[bytes]] = (set(), set())  # as they are, and in any case of letters
         common: dict[int, Needle] = {}
         for number, needle in enumerate(self._all.needles):
             texts = {needle.text}
             if needle.is_expression:
-                texts = set(
-                    needle.literals_by(lambda text: text.lower().encode() in lowered) if needle.literals_by else ()
-                )
+                texts = set(needle.literals_by(is_sampled) if needle.literals_by else ())
             literals = {text.encode().lower() if needle.ignores_case else text.encode() for text in texts}
             sampled = lowered if needle.ignores_case else sample
             if needle.is_expression and (not literals or any(literal in sampled for literal in literals)):
                 common[number] = needle
             else:
                 wanted[needle.ignores_case].update(literals)
-        self._keys = _compile_keys(choose_keys(wanted[0], sample), choose_keys(wanted[1], lowered))
+        seen = parts_of(sample)
+        self._keys = _compile_keys(choose_keys(wanted[0], sample, seen), choose_keys(wanted[1], lowered, seen))
         self._common = compile_needles(list(common.values()), list(common))
         self._learnt += 1
 

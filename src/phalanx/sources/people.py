@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from phalanx.model.lazy import lazy
 from phalanx.sources.progress import position_of
 from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.text import fold
 
 # First person singular: programs say "we", "you" and "please" too ("we are taking the entire process down").
-_PERSONAL = re.compile(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
+_PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 _HEADINGS = (
     r"(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
 )
-_TEMPLATE = re.compile(r"^\W*" + _HEADINGS, re.I)
+_TEMPLATE = lazy(r"^\W*" + _HEADINGS, re.I)
 # What the forms of the frameworks' trackers say themselves, of hangs and docker too.
-_FORM = re.compile(
+_FORM = lazy(
     r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
     r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
     r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
@@ -26,13 +27,13 @@ _FORM = re.compile(
     re.I,
 )
 _TITLE_END = " ¶ "  # stands between the title and the rest
-_WORD = re.compile(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
-_ADDRESS = re.compile(r"https?://\S+")
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_WORD = lazy(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
+_ADDRESS = lazy(r"https?://\S+")
+_FENCE = lazy(r"^\s*(?:```|~~~)")
 _FENCES = ("```", "~~~")
-_MACHINE = re.compile(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
-_MACHINE_ANYWHERE = re.compile(_MACHINE.pattern, re.MULTILINE)
-_TROUBLE = re.compile(
+_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
+_TROUBLE = lazy(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40

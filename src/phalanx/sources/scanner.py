@@ -161,12 +161,19 @@ def refused_expressions(expressions: Sequence[str]) -> set[str]:
     return set()
 
 
-def pieces(stream: BinaryIO, size: int = PIECE, gaps: Gaps | None = None) -> Iterator[Piece]:
+def room_for_pieces(size: int = PIECE) -> bytearray:
+    """A buffer for `pieces`, which may serve one stream after the other."""
+    return bytearray(size + EDGE)
+
+
+def pieces(
+    stream: BinaryIO, size: int = PIECE, gaps: Gaps | None = None, room: bytearray | None = None
+) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
 
     All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted.
     """
-    buffer = bytearray(size + EDGE)
+    buffer = room_for_pieces(size) if room is None else room
     carried, first_line, offset, is_first = 0, 1, 0, True
     while True:
         if len(buffer) - carried < size // 2:  # a long line is carried along

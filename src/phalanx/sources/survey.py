@@ -83,19 +83,30 @@ def _world_needles() -> NeedleSet:
     return NeedleSet([Needle(statement, is_expression=True, ignores_case=True) for statement in _STATEMENTS])
 
 
-def survey_sample(survey: FileSurvey, sample: bytes, first_line: int, dialect: Dialect, signs: SignSet) -> None:
-    """Add a stretch of the file to its survey."""
+def cleaned_lines(sample: bytes) -> list[tuple[bytes, str]]:
+    """The lines of a sample, as they are and as text."""
+    return [(raw, clean(raw[:2048])) for raw in sample.split(b"\n")]
+
+
+def survey_sample(
+    survey: FileSurvey,
+    sample: bytes,
+    first_line: int,
+    dialect: Dialect,
+    signs: SignSet,
+    lines: list[tuple[bytes, str]] | None = None,
+) -> None:
+    """Add a stretch of the file to its survey; `lines`: its `cleaned_lines`, where they are known."""
     survey.signs.update(signs.count(sample))
     survey.world_sizes.extend(_world_sizes(sample))
     said: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
-    for index, raw in enumerate(sample.split(b"\n")):
-        for part in raw.split(b"\r") if b"\r" in raw else (raw,):
-            line = clean(part[:2048])
+    for index, (raw, whole) in enumerate(cleaned_lines(sample) if lines is None else lines):
+        for line in [clean(part[:2048]) for part in raw.split(b"\r")] if b"\r" in raw else (whole,):
             if line:
                 rank, text = _survey_line(survey, line, first_line + index, dialect)
                 said[rank].append((first_line + index, text))
-    for rank, lines in said.items():  # whether a line is ordinary is slow to tell, and only the last of them matters
-        last = next((number for number, text in reversed(lines) if is_ordinary(text)), None)
+    for rank, spoken in said.items():  # whether a line is ordinary is slow to tell, and only the last of them matters
+        last = next((number for number, text in reversed(spoken) if is_ordinary(text)), None)
         survey.ranks[rank].last_ordinary = last or survey.ranks[rank].last_ordinary
 
 

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Iterator
 
 from phalanx.model import Event, EventKind
+from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
 TRIGGERS = (
@@ -32,32 +33,32 @@ TRIGGERS = (
     "Killed",
 )
 
-_TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
-_TORCHRUN_CODE = re.compile(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
+_TORCHRUN_RANK = lazy(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_TORCHRUN_CODE = lazy(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
 _ONE_LINE: tuple[re.Pattern[str], ...] = (
-    re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
-    re.compile(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
-    re.compile(r"--local[_-]rank=(?P<rank>\d+).*exits with return code = (?P<code>-?\d+)"),
-    re.compile(r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"),
-    re.compile(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
-    re.compile(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
-    re.compile(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
-    re.compile(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
+    lazy(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
+    lazy(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
+    lazy(r"--local[_-]rank=(?P<rank>\d+).*exits with return code = (?P<code>-?\d+)"),
+    lazy(r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"),
+    lazy(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
+    lazy(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
+    lazy(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
+    lazy(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
 )  # fmt: skip
 # What a shell says of a program that was killed: alone, or behind its own place and the process.
-_SHELL = re.compile(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}\S.*)?$")
-_SRUN = re.compile(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
+_SHELL = lazy(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}\S.*)?$")
+_SRUN = lazy(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
 _SRUN_HOW = (
-    (re.compile(r"Exited with exit code (\d+)"), None),
-    (re.compile(r"Segmentation fault"), signal.SIGSEGV),
-    (re.compile(r"Killed"), signal.SIGKILL),
-    (re.compile(r"Terminated"), signal.SIGTERM),
-    (re.compile(r"Aborted"), signal.SIGABRT),
-    (re.compile(r"Bus error"), signal.SIGBUS),
-    (re.compile(r"Out Of Memory"), signal.SIGKILL),
+    (lazy(r"Exited with exit code (\d+)"), None),
+    (lazy(r"Segmentation fault"), signal.SIGSEGV),
+    (lazy(r"Killed"), signal.SIGKILL),
+    (lazy(r"Terminated"), signal.SIGTERM),
+    (lazy(r"Aborted"), signal.SIGABRT),
+    (lazy(r"Bus error"), signal.SIGBUS),
+    (lazy(r"Out Of Memory"), signal.SIGKILL),
 )
-_MPI_NAME = re.compile(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+))")
-_MPI_CODE = re.compile(r"Exit code:\s*(?P<code>-?\d+)")
+_MPI_NAME = lazy(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+))")
+_MPI_CODE = lazy(r"Exit code:\s*(?P<code>-?\d+)")
 
 
 def read(window: Window) -> Iterator[Event]:

@@ -8,22 +8,22 @@ RuntimeError: Connection closed by peer [10.0.0.5]:4242
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from phalanx.model import Event, EventKind, Frame
+from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
 TRIGGERS = ("Traceback (most recent call last)",)
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
-_FRAME = re.compile(r'^\s*File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
-_FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
-_QUOTED = re.compile(r"^\s*>\s?")  # a traceback quoted in a report or a mail
-_INDENTED = re.compile(r"^\s+")  # within the output of pip or CMake, or set as code in a report
-_MARGIN = re.compile(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
-_CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
-_NEXT_RECORD = re.compile(
+_FRAME = lazy(r'^\s*File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
+_FINAL = lazy(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
+_QUOTED = lazy(r"^\s*>\s?")  # a traceback quoted in a report or a mail
+_INDENTED = lazy(r"^\s+")  # within the output of pip or CMake, or set as code in a report
+_MARGIN = lazy(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
+_CHAIN = lazy(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_NEXT_RECORD = lazy(
     r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?[IWEF]\d{4} |\d\d:\d\d:\d\d|Traceback|Original Traceback|Process \S+:$|srun: |slurmstepd: |"
     r"={6,}|-{6,}|\*{6,}|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[:\s]|Exception in thread|Exception ignored|\S+:\d+:\d+ \[\d+\] |"
     r"[Ee]poch\b|[Ss]tep\b|Terminated$|Killed$|Aborted|Process \d+ exit|```|\[rank|\(\w+ pid=)"
@@ -33,7 +33,7 @@ _INTERRUPTIONS = (
     "SignalException",
     "torch.distributed.elastic.multiprocessing.api.SignalException",
 )
-_SPAWNED = re.compile(r"^-- Process (\d+) terminated with the following error")
+_SPAWNED = lazy(r"^-- Process (\d+) terminated with the following error")
 _LONGEST_MESSAGE = 40
 
 

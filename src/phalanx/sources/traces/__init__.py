@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from phalanx.model.trace import Traces
 from phalanx.sources.inputs import DAMAGE, Input, plain_stream
-from phalanx.sources.traces.batch import TraceInput
-from phalanx.sources.traces.protocol import HEAD, reader_of
+from phalanx.sources.traces.protocol import HEAD, TraceInput, reader_of
+
+if TYPE_CHECKING:
+    from phalanx.model.trace import Traces
 
 __all__ = ["find_traces", "read_traces"]
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import gc
-import io
 import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from phalanx.model.trace import CALL_COLUMNS, CallState
 from phalanx.sources.inputs import DAMAGE, plain_stream
-from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, Group, RankTrace, UnreadableError, reader_named
+from phalanx.sources.traces.protocol import (
+    NO_NUMBER,
+    ROW_NUMBERS,
+    Group,
+    RankTrace,
+    TraceInput,
+    UnreadableError,
+    reader_named,
+)
 from phalanx.sources.traces.unpickling import check_memo
 
 if TYPE_CHECKING:
@@ -24,28 +30,6 @@ LARGEST = 1 << 30  # bytes of one file, decompressed: a dump of 2,000 calls has 
 _LATEST = (1 << 62) - 1  # nanoseconds
 _RANK = re.compile(r"rank[-_.=]?(\d{1,6})(?!\d)", re.I)
 _NUMBER = re.compile(r"\d{1,6}")
-
-
-@dataclass(frozen=True, slots=True)
-class TraceInput:
-    """A file to read: the name to show, who reads it, and its path or, where it has none, its bytes."""
-
-    name: str
-    reader: str
-    path: str | None = None
-    data: bytes = b""
-
-    @property
-    def written_ns(self) -> int | None:
-        """When the file was last written; None for what is in no file."""
-        try:
-            return Path(self.path).stat().st_mtime_ns if self.path is not None else None
-        except OSError:
-            return None
-
-    def open(self) -> BinaryIO:
-        """A stream of its bytes as they are stored."""
-        return Path(self.path).open("rb") if self.path is not None else io.BytesIO(self.data)
 
 
 @dataclass(slots=True)
@@ -63,6 +47,7 @@ class FileFacts:
     status: list[tuple[int, int | None, int | None, int | None]]  # group (position in the batch's), numbers
     orders: tuple[int, int]  # of its first call and its last
     times: tuple[int, int]  # when these were made, by the rank's clock
+    first_kind: int  # where its kinds of calls begin in the batch's columns
     written_ns: int | None = None
 
 
@@ -104,19 +89,19 @@ class Batch:
             self.columns[column].extend(given)
         length = kinds
         if trace.rows is None:
-            self.kinds.extend(range(first, first + kinds))
+            self.kinds.extend(range(kinds))
             for number in ROW_NUMBERS:
                 self.rows[number].extend(array("q", [NO_NUMBER]) * kinds)
         else:
             length = len(trace.rows["kind"])
-            self.kinds.extend([first + kind for kind in trace.rows["kind"]])
+            self.kinds.extend(trace.rows["kind"])
             for number in ROW_NUMBERS:
                 self.rows[number].extend(trace.rows[number])
         status = [(places[one.group], one.last_enqueued, one.last_started, one.last_completed) for one in trace.status]
         facts = (trace.form, length, trace.dropped, trace.truncated, trace.host, trace.world_size)
         # The first call and the last are kinds of their own, so the columns have their numbers also where there are rows.
         spans = (_span(trace.columns.get("order") or range(kinds)), _span(trace.columns.get("created_ns") or ()))
-        self.files.append(FileFacts(name, rank, *facts, status, *spans, written_ns))
+        self.files.append(FileFacts(name, rank, *facts, status, *spans, first, written_ns))
         self.unchecked.extend(trace.notes)
 
     def arrays(self) -> list[array[int]]:
@@ -140,11 +125,12 @@ class Batch:
         kinds = pl.DataFrame([_series(name, self.columns[name], CALL_COLUMNS[name]) for name in self.columns])
         rows = pl.DataFrame({name: _numbers(self.rows[name]) for name in ROW_NUMBERS})
         rows = rows.select(pl.when(pl.all() != NO_NUMBER).then(pl.all()))
-        calls = kinds[_numbers(self.kinds).cast(pl.UInt32)]
         lengths = pl.Series([file.calls for file in self.files], dtype=pl.UInt32)
         ranks = pl.int_range(len(self.files), dtype=pl.Int32, eager=True).repeat_by(lengths).explode()
         if not ranks.len():
             return pl.DataFrame(schema={name: getattr(pl, kind) for name, kind in CALL_COLUMNS.items()})
+        firsts = pl.Series([file.first_kind for file in self.files], dtype=pl.Int64)
+        calls = kinds[(_numbers(self.kinds) + firsts.gather(ranks)).cast(pl.UInt32)]
         times = [
             pl.coalesce(pl.when(rows[name].is_between(1, _LATEST)).then(rows[name]), pl.col(name))
             for name in ("created_ns", "started_ns", "completed_ns")

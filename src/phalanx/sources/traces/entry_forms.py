@@ -21,6 +21,9 @@ SLOTS = {
     b"time_discovered_completed_ns": "completed_ns",
 }
 UNUSED = frozenset({b"op_id", b"duration_ms"})  # they differ from call to call, and nothing is made of them
+# A call is counted as one of a group's collectives or as one between two ranks; of the other count nothing is made.
+IS_PAIRWISE = b"is_p2p"
+_OTHER_COUNT = {b"\x88": b"collective_seq_id", b"\x89": b"p2p_seq_id"}
 # The form of a number, its bytes, and those of its opcode.
 _NUMBERS = {b"K": ("B", 1, 1), b"M": ("H", 2, 1), b"J": ("i", 4, 1), b"\x8a": ("q", 8, 2), b"G": ("", 8, 1)}
 Values = tuple[Any, ...]
@@ -64,17 +67,28 @@ class Once:
     layout: Layout
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds of a run's entries, and each of them once, in the order in which they come first."""
+
+    every: array[int]
+    distinct: tuple[int, ...]
+
+    @staticmethod
+    def of(every: Sequence[int]) -> Kinds:
+        """The kinds in the order of the entries."""
+        return Kinds(array("q", every), tuple(dict.fromkeys(every)))
+
+
 @dataclass(slots=True)
 class Form:
     """Entries of one layout, or runs of them: how to take them apart, and the kinds of those that were seen, by the other bytes."""
 
     taken: Callable[[bytes], Values]
     mask: int
-    columns: tuple[
-        Callable[[Values], Values] | array[int], ...
-    ]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
+    columns: tuple[Callable[[Values], bytes], ...]  # of a run: for each of ROW_NUMBERS, of the values and NO_NUMBER
     row: Callable[[Values], Values]  # of one entry's values, NO_NUMBER and the kind
-    kinds: dict[int, array[int]] = field(default_factory=dict)
+    kinds: dict[int, Kinds] = field(default_factory=dict)
     once: dict[int, Once] = field(default_factory=dict)
     openings: dict[int, list[int | Once]] = field(default_factory=dict)  # runs with such entries in them
 
@@ -112,10 +126,14 @@ def layout_of(body: bytes, walked: Walked, before: int) -> Layout:
     """The layout of an entry, whose body begins after `before` bytes."""
     at = 0
     numbers = []
+    flag = next(
+        (body[start - before : stop - before] for name, start, stop in walked.fields if name == IS_PAIRWISE), b""
+    )
+    unused = _OTHER_COUNT.get(flag)
     for name, start, stop in ((name, start - before, stop - before) for name, start, stop in walked.fields):
         letter, size, opcode = _NUMBERS.get(body[start : start + 1], ("", 0, 0))
-        is_used = name in SLOTS
-        if start + opcode + size != stop or not (name in UNUSED or (is_used and letter)):
+        is_used = name in SLOTS and name != unused
+        if start + opcode + size != stop or not (name in UNUSED or (name in SLOTS and letter)):
             continue  # not a number alone: a part of what two such entries must have alike
         numbers.append(Number(start + opcode - at, letter if is_used else "", size, SLOTS.get(name, "")))
         at = stop
@@ -145,12 +163,17 @@ def _form(layouts: Sequence[Layout], between: int) -> Form:
     return Form(Struct("".join(code)).unpack, int.from_bytes(kept, "little"), getters, row)
 
 
-def _getter(column: Sequence[int]) -> Callable[[Values], Values] | array[int]:
-    """How to take a column out of the values; the column itself, if its rows have none of them."""
-    return itemgetter(*column) if max(column) >= 0 else array("q", [NO_NUMBER]) * len(column)
+def _getter(column: Sequence[int]) -> Callable[[Values], bytes]:
+    """How to take a column out of the values, as the bytes of an array: `struct` packs in a fifth of the time `array` takes."""
+    pack = Struct(f"={len(column)}q").pack
+    if max(column) < 0:
+        constant = pack(*[NO_NUMBER] * len(column))
+        return lambda values: constant
+    pick = itemgetter(*column)
+    return lambda values: pack(*pick(values))
 
 
-def in_columns(form: Form, values: Values) -> Iterable[array[int]]:
+def in_columns(form: Form, values: Values) -> Iterable[bytes]:
     """The ROW_NUMBERS of a run, column by column."""
     values = (*values, NO_NUMBER)
-    return (column if isinstance(column, array) else array("q", column(values)) for column in form.columns)
+    return (column(values) for column in form.columns)

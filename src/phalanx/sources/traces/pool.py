@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from phalanx.sources.traces.batch import Batch, FileFacts, TraceInput, read_batch
-from phalanx.sources.traces.protocol import Group
+from phalanx.sources.traces.batch import Batch, FileFacts, read_batch
+from phalanx.sources.traces.protocol import Group, TraceInput
 
 if TYPE_CHECKING:
     import polars
@@ -52,7 +53,9 @@ def read_tables(inputs: Sequence[TraceInput], progress: Callable[[int], None] | 
         count = max(1, min(os.cpu_count() or 1, sum(sizes) // _LEAST_EACH, requests.qsize()))
         answers: dict[int, Table] = {}
         with ThreadPoolExecutor(count) as threads:
-            for done in [threads.submit(_work, requests, answers, progress) for _ in range(count)]:
+            working = [threads.submit(_work, requests, answers, progress) for _ in range(count)]
+            import_module("polars")  # what the tables are made with loads while the files are read
+            for done in working:
                 done.result()
     return [answers[number] for number in sorted(answers)]
 

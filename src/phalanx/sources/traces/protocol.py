@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import io
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 HEAD = 4096  # bytes of a file, decompressed, that a reader is shown to recognise it
 # What differs between calls of one kind. `collective` and `pairwise` are both counts, one of which is the call's `seq`.
 ROW_NUMBERS = ("order", "collective", "pairwise", "created_ns", "started_ns", "completed_ns")
 NO_NUMBER = -(1 << 63)  # stands in rows, which are plain arrays, for what the kind has; no count and no time is so low
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """A file to read: the name to show, who reads it, and its path or, where it has none, its bytes."""
+
+    name: str
+    reader: str
+    path: str | None = None
+    data: bytes = b""
+
+    @property
+    def written_ns(self) -> int | None:
+        """When the file was last written; None for what is in no file."""
+        try:
+            return Path(self.path).stat().st_mtime_ns if self.path is not None else None
+        except OSError:
+            return None
+
+    def open(self) -> BinaryIO:
+        """A stream of its bytes as they are stored."""
+        return Path(self.path).open("rb") if self.path is not None else io.BytesIO(self.data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,29 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pickle import UnpicklingError
 from typing import Any
 
-from phalanx.sources.traces.entry_forms import SLOTS, UNUSED, Kind, Once, Values, Vocabulary, in_columns, layout_of
+from phalanx.sources.traces.entry_forms import (
+    IS_PAIRWISE,
+    SLOTS,
+    UNUSED,
+    Kind,
+    Kinds,
+    Once,
+    Values,
+    Vocabulary,
+    in_columns,
+    layout_of,
+)
 from phalanx.sources.traces.opcodes import Names, OtherFormError, walk_dictionary
 from phalanx.sources.traces.protocol import NO_NUMBER, ROW_NUMBERS, UnreadableError
 from phalanx.sources.traces.unpickling import load_plain
 
 _HINT = b"profiling_name"  # where it stands tells most entries of one length apart
-_WATCHED = frozenset({*SLOTS, *UNUSED, _HINT})
+_WATCHED = frozenset({*SLOTS, *UNUSED, IS_PAIRWISE, _HINT})
 _ENTRIES = re.compile(rb"X\x07\0\0\0entries(?:q.|r.{4})(?=\]\()", re.DOTALL)
 _SECOND = re.compile(rb"u(\}\((?:h.|j.{4}))", re.DOTALL)  # all entries but the first refer to their first field's name
 _END = re.compile(rb"(?:q.|r.{4})?\.", re.DOTALL)
@@ -96,8 +108,8 @@ class _Reader:
         if len(_VOCABULARIES) > 256 or any(len(one.kinds) > _MOST_KINDS for one in _VOCABULARIES.values()):
             _VOCABULARIES.clear()
         self._vocabulary = _VOCABULARIES.setdefault(self._numbered, self._vocabulary)
-        for run in _runs(bodies[:-1]):
-            self._take_run(run)
+        for run, lengths in _runs(bodies[:-1]):
+            self._take_run(run, lengths)
         last = self._opening + bodies[-1]
         tail = last[self._keep_alone(last, to_end=False) :]
         after = walk_dictionary(b"}(" + tail[1:], 0, self._names)
@@ -106,21 +118,20 @@ class _Reader:
         reduced = b"".join([data[: start + 2], *self._kept, tail])
         return self._finish(load_plain(reduced), len(head.fields) + len(after.fields))
 
-    def _take_run(self, bodies: Sequence[bytes]) -> None:
+    def _take_run(self, bodies: Sequence[bytes], lengths: tuple[int, ...]) -> None:
         """Entries in a row: at once if a dump before, or this one, had such a run, else one by one."""
-        lengths = tuple(map(len, bodies))
         joined = self._between.join(bodies)
         forms = self._vocabulary.runs.get(lengths, ())
         for form in forms:
             rest = form.rest(joined)
             kinds = form.kinds.get(rest) or self._opened(form.openings.get(rest), bodies)
             if kinds is not None:
-                values = form.taken(joined)
-                for kind in dict.fromkeys(kinds):
+                for kind in kinds.distinct:
                     if kind not in self._places:
                         self._place(kind)
-                for column, numbers in zip(self._columns, (*in_columns(form, values), kinds), strict=True):
-                    column.extend(numbers)
+                for column, numbers in zip(self._columns, in_columns(form, form.taken(joined)), strict=False):
+                    column.frombytes(numbers)
+                self._columns[-1].extend(kinds.every)
                 return
         self._met.clear()
         rows = self._take(bodies)
@@ -129,7 +140,7 @@ class _Reader:
         met: list[int] = [row[-1] for row in rows]
         self._learn(lengths, joined, [self._met.get(kind, kind) for kind in met])
 
-    def _opened(self, opening: list[int | Once] | None, bodies: Sequence[bytes]) -> array[int] | None:
+    def _opened(self, opening: list[int | Once] | None, bodies: Sequence[bytes]) -> Kinds | None:
         """The kinds of a run in which strings are numbered, as many a dump begins: those entries are kept, each for itself."""
         if opening is None or next(one.first for one in opening if isinstance(one, Once)) <= self._names.last:
             return None
@@ -141,7 +152,7 @@ class _Reader:
             elif one not in self._places:
                 self._place(one)  # here, since what it refers to is numbered before it
             kinds.append(one)
-        return kinds
+        return Kinds(kinds, ())
 
     def _learn(self, lengths: tuple[int, ...], joined: bytes, kinds: list[int | Once]) -> None:
         """Remember a run, unless some of its entries could not come again."""
@@ -153,7 +164,7 @@ class _Reader:
         form = words.form(tuple(layouts), len(self._between))
         if len(form.kinds) + len(form.openings) < _MOST_RUNS:
             if len(plain) == len(kinds):
-                form.kinds[form.rest(joined)] = array("q", plain)
+                form.kinds[form.rest(joined)] = Kinds.of(plain)
             else:
                 form.openings[form.rest(joined)] = kinds
             known = words.runs.setdefault(lengths, [])
@@ -169,8 +180,8 @@ class _Reader:
             for form in known.get(place, ()):
                 kinds = form.kinds.get(form.rest(body))
                 if kinds is not None:
-                    self._place(kinds[0])
-                    rows.append(form.row((*form.taken(body), NO_NUMBER, kinds[0])))
+                    self._place(kinds.every[0])
+                    rows.append(form.row((*form.taken(body), NO_NUMBER, kinds.every[0])))
                     break
             else:
                 rows.append(self._meet(body, place))
@@ -202,9 +213,9 @@ class _Reader:
                 form.once[rest] = Once(walked.first_number, self._names.last, len(walked.fields), layout)
             return (*_NO_NUMBERS, self._keep(entry, len(walked.fields), frozenset()))
         if rest not in form.kinds:
-            form.kinds[rest] = array("q", [len(words.kinds)])
+            form.kinds[rest] = Kinds.of([len(words.kinds)])
             words.kinds.append(Kind(entry, len(walked.fields), layout))
-        kind = form.kinds[rest][0]
+        kind = form.kinds[rest].every[0]
         self._place(kind)
         return form.row((*form.taken(body), NO_NUMBER, kind))
 
@@ -254,11 +265,19 @@ class _Reader:
         return Repeated(dump, rows, self._varies)
 
 
-def _runs(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+def _runs(bodies: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], tuple[int, ...]]]:
     """Cut where the same comes round again, so that steps are cut alike: before entries of the rarest length that repeats."""
-    lengths = list(map(len, bodies))
+    lengths = tuple(map(len, bodies))
+    for cut in _cuts(lengths):
+        yield bodies[cut], lengths[cut]
+
+
+@lru_cache(maxsize=32)  # many ranks' dumps are alike
+def _cuts(lengths: tuple[int, ...]) -> list[slice]:
     rarest = min(((count, length) for length, count in Counter(lengths).items() if count > 2), default=(0, -1))[1]
     cuts = [0, *(place for place, length in enumerate(lengths) if length == rarest and place), len(lengths)]
-    for start, stop in pairwise(cuts):
-        for place in range(start, stop, _LONGEST_RUN):
-            yield bodies[place : min(place + _LONGEST_RUN, stop)]
+    return [
+        slice(place, min(place + _LONGEST_RUN, stop))
+        for start, stop in pairwise(cuts)
+        for place in range(start, stop, _LONGEST_RUN)
+    ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import pickle
-import pickletools
 from typing import Any, NoReturn, cast
 
 from phalanx.sources.traces.protocol import UnreadableError
 
 _NEEDS = "a flight-recorder dump as PyTorch writes it; do not open this file with pickle yourself"
+DAMAGED = (EOFError, pickle.UnpicklingError, ValueError, IndexError, KeyError)  # what loading a damaged pickle raises
 _MEMO = frozenset({"LONG_BINPUT", "PUT", "BINPUT"})
 
 
@@ -44,6 +44,8 @@ def load_plain(data: bytes) -> Any:
 
 def check_memo(data: bytes) -> None:
     """Raises UnreadableError for a pickle that numbers its objects higher than its length. Slow: for small pickles."""
+    import pickletools
+
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name in _MEMO and isinstance(argument, int) and argument > len(data):

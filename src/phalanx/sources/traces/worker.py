@@ -15,7 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from phalanx.sources.traces.batch import TraceInput, read_batch
+from phalanx.sources.traces.batch import read_batch
+from phalanx.sources.traces.protocol import TraceInput
 
 _ROOM = 1 << 30  # bytes a batch may take beside its files
 _PER_BYTE = 24  # bytes of objects that a byte of a dump becomes at most, measured at 8 to 12

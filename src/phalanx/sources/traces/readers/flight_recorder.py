@@ -12,17 +12,17 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from phalanx.sources.traces.flight_columns import Columns, columns_of, repeated
 from phalanx.sources.traces.protocol import Group, GroupStatus, RankTrace, UnreadableError
-from phalanx.sources.traces.repeats import read_repeated
-from phalanx.sources.traces.unpickling import load_plain
 
+if TYPE_CHECKING:
+    from phalanx.sources.traces.flight_columns import Columns
+
+# What reads a dump is loaded where one is read: every diagnosis asks this module whether a file is a dump.
 NAME = "flight recorder"
 _NAMES = re.compile(r"(?:trace|dump|collectives)[-_](?:rank[-_]?)?\d+(?:\.\w+)*$", re.I)
 _KEYS = (b"pg_config", b"pg_status", b"nccl_comm_state", b"nccl_version", b"comm_lib_version", b"profiling_name")
@@ -44,6 +44,9 @@ def recognises(name: str, head: bytes) -> bool:
 
 def read(name: str, data: bytes) -> Iterator[RankTrace]:
     """The calls of the one rank that wrote the dump."""
+    from phalanx.sources.traces.flight_columns import columns_of, repeated
+    from phalanx.sources.traces.repeats import read_repeated
+
     found = read_repeated(data) if len(data) > _WORTH_LOOKING and data[:1] == b"\x80" else None
     dump, truncated = (found.dump, False) if found is not None else _load(data)
     if dump is None and truncated:  # that there is such a file is known of its rank, if no more
@@ -80,14 +83,18 @@ def _load(data: bytes) -> tuple[Any, bool]:
     """The dump, and whether it had to be mended because it breaks off; no dump where nothing of it could be read."""
     if data[:1] != b"\x80":
         return _load_json(data)
+    from phalanx.sources.traces.unpickling import DAMAGED, load_plain
+
     try:
         return load_plain(data), False
-    except (EOFError, pickle.UnpicklingError, ValueError, IndexError, KeyError):
+    except DAMAGED:
         return _mended(data), True
 
 
 def _mended(data: bytes) -> Any:
     """A cut pickle, ended after its last whole entry: PyTorch writes `}(` … `u` around each, and none of them refers forward."""
+    from phalanx.sources.traces.unpickling import DAMAGED, load_plain
+
     stop = len(data)
     for _ in range(_TRIES):
         stop = data.rfind(b"u}(", 0, stop)
@@ -95,7 +102,7 @@ def _mended(data: bytes) -> Any:
             return None
         try:
             dump = load_plain(data[: stop + 1] + b"eu.")
-        except (EOFError, pickle.UnpicklingError, ValueError, IndexError, KeyError, TypeError):
+        except (*DAMAGED, TypeError):
             continue
         if isinstance(dump, dict) and isinstance(dump.get("entries"), list):
             return dump
