@@ -26,7 +26,7 @@ _FAIL = (
     r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
 )
 _GAP = r"[^\w.?!;()]+"  # within a sentence
-_NEAR = rf"{_GAP}(?:[\w./'’-]+{_GAP}){{0,5}}?"
+_NEAR = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,5}}?"  # a word's last character is no full stop
 
 
 def _failing(what: str) -> str:
@@ -76,6 +76,14 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
 CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, points, text in _TABLE)
 
 FAILURE = re.compile(rf"\b{_FAIL}\b(?:{_GAP}[\w./'’-]+){{0,6}}", re.IGNORECASE)
+# An error in so many words, where FAILURE is content with "does not".
+ERROR = re.compile(
+    r"\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|bugs?|problems?|issues?|trouble|unable|not work\w*)\b",
+    re.I,
+)
+QUESTION = re.compile(
+    r"\?\s*$|^\W*(?:how|when|why|what|where|which|who|is|are|does|do|did|can|could|should|would|will|may)\b", re.I
+)
 HANG = re.compile(
     r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|dead ?lock\w*"
     r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bstall(?:s|ed|ing)?\b"
