@@ -48,6 +48,10 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# master pod is not started\nMy workers are there.\n", "comm.setup-failure"),
         ("# Runs out of memory\nI get OOM on the first card.\n", "fail.out-of-memory"),
         ("# Segfault when I start it\nIt ends with a core dump.\n", "fail.segmentation-fault"),
+        ("# Worse results with DDP\nI see much faster epochs, but a lower accuracy.\n", "perf.non-convergence"),
+        ("# Averages are wrong\nThe reduction does not give the average.\n", "perf.unexpected-intermediate-result"),
+        ("# Keras and CUDA\nKeras only sees the first card.\n", "perf.unexpected-parallelization-or-device"),
+        ("# One host is killed\nThe remaining workers failed with status 134.\n", "fail.communication-error"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
     ],
 )
@@ -130,6 +134,8 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
     "question",
     [
         "# How could I check that gradients are averaged?\n\nI have my own loader (I had an issue with reading from one place). The loss looks fine.\n",
+        "# [feature request] Same behavior on several GPUs\n\nGradients are summed. Is it better to average them?\n",
+        "# Question about the loss\n\nI noticed that all the GPUs have the same loss value. How is it calculated?\n",
         "# Large model\n\nMy model does not fit on one card. Does DistributedDataParallel split the layers over the cards?\n",
     ],
 )

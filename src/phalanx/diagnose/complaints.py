@@ -42,6 +42,7 @@ class Complaint:
     quotes: dict[str, str]
     failure: str
     exception: Event | None
+    only_asks: bool  # how something is done, not what went wrong
 
 
 def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
@@ -58,10 +59,13 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Compl
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
-    # How something is done, not what went wrong.
-    asks = (QUESTION.search(title) and not FAILURE.search(title)) or ("?" in body and not ERROR.search(prose))
-    failure = None if asks else FAILURE.search(prose)
-    return Complaint(file, title, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages))
+    is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
+    only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
+    tells_little = is_question or ("?" in body and not ERROR.search(prose))
+    failure = None if tells_little else FAILURE.search(prose)
+    return Complaint(
+        file, title, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages), only_asks
+    )
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
@@ -110,6 +114,11 @@ class Complaints:
     def __init__(self, history: History) -> None:
         self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
         self._framework = history.world.framework
+
+    @property
+    def only_ask(self) -> bool:
+        """Nobody tells of trouble: what the words may mean otherwise is no evidence."""
+        return bool(self.all) and all(complaint.only_asks for complaint in self.all)
 
     def points(self, symptom: str, *, with_alike: bool) -> float:
         """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""

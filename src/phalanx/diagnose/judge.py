@@ -51,6 +51,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     complaints = _complaints(history)
     if complaints is not None:
         claims += complaints.as_claims()
+        if complaints.only_ask:
+            claims = [claim for claim in claims if not claim.from_prose]
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
     else:
         ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
