@@ -48,6 +48,10 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# master pod is not started\nMy workers are there.\n", "comm.setup-failure"),
         ("# Runs out of memory\nI get OOM on the first card.\n", "fail.out-of-memory"),
         ("# Segfault when I start it\nIt ends with a core dump.\n", "fail.segmentation-fault"),
+        ("# Worse results with DDP\nI see much faster epochs, but a lower accuracy.\n", "perf.non-convergence"),
+        ("# Averages are wrong\nThe reduction does not give the average.\n", "perf.unexpected-intermediate-result"),
+        ("# Keras and CUDA\nKeras only sees the first card.\n", "perf.unexpected-parallelization-or-device"),
+        ("# One host is killed\nThe remaining workers failed with status 134.\n", "fail.communication-error"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
     ],
 )
@@ -103,3 +107,63 @@ def test_frequency_is_a_tie_break_only() -> None:
     assert prior("fail.checkpoint-unusable", "keras") > prior("fail.checkpoint-unusable", "torch")
     assert prior("build.install-failure", "horovod") > prior("perf.other", "horovod")
     assert all(0 <= prior(symptom, None) <= 1 for symptom in ("comm.setup-failure", "perf.other"))
+
+
+def test_a_message_in_the_title_outweighs_one_that_is_told_beside_it(tmp_path: Path) -> None:
+    report = (
+        "# ValueError: You are trying to load a weight file containing 3 layers into a model with 1 layers.\n\n"
+        "I wrap my model and load the weights. It says so, and then AttributeError: 'Session' object has no attribute 'close_it'.\n"
+    )
+    assert verdict(tmp_path, report).symptom == "prep.model-loading-failure"
+
+
+def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_half() -> None:
+    error = words_of_person("# NCCL error at the start\n\nThree of my machines fail, one gets stuck.\n", "report.md")
+    hang = words_of_person("# Trouble with my machines\n\nThree of them wait, one gets stuck.\n", "report.md")
+    assert error is not None
+    assert hang is not None
+    assert "fail.communication-error" in read_complaint("a", error).points
+    assert (
+        max(read_complaint("a", error).points.values()) == read_complaint("a", error).points["fail.communication-error"]
+    )
+    beside = [points for symptom, points in read_complaint("a", error).points.items() if "hang" in symptom]
+    assert 0 < max(beside) <= 2.0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "# How could I check that gradients are averaged?\n\nI have my own loader (I had an issue with reading from one place). The loss looks fine.\n",
+        "# [feature request] Same behavior on several GPUs\n\nGradients are summed. Is it better to average them?\n",
+        "# Question about the loss\n\nI noticed that all the GPUs have the same loss value. How is it calculated?\n",
+        "# Large model\n\nMy model does not fit on one card. Does DistributedDataParallel split the layers over the cards?\n",
+    ],
+)
+def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(question, encoding="utf-8")
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_an_exception_at_an_import_is_an_import_error(tmp_path: Path) -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 3, in <module>\n    import keras\n'
+        '  File "/usr/local/lib/python3.7/dist-packages/keras/__init__.py", line 20, in <module>\n    from . import initializers\n'
+        "AttributeError: module 'keras.utils.generic_utils' has no attribute 'populate_dict_with_module_objects'\n"
+    )
+    path = tmp_path / "job.log"
+    path.write_text(log, encoding="utf-8")
+    assert diagnose_paths([str(path)]).findings[0].symptom == "build.import-error"
+
+
+def test_a_stall_that_misses_all_but_one_rank_accuses_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(
+        "WARNING: One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder "
+        "of ranks for more than 60 seconds.\nStalled ops:\nlr_0 [missing ranks: 1, 2, 3, 4, 5]\n",
+        encoding="utf-8",
+    )
+    finding = diagnose_paths([str(path)]).findings[0]
+    assert finding.symptom == "perf.hang"
+    assert finding.culprit_ranks == ()

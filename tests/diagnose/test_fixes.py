@@ -7,10 +7,21 @@ from phalanx.knowledge.figures import fix_share, frequent_fixes, load_figures
 from ..conftest import Diagnose
 
 
-def test_framework_comes_before_the_whole() -> None:
-    counts = load_figures()["symptoms"]["perf.hang"]["by_framework"]["tensorflow"]["fixes"]
-    ranked = [name for name in frequent_fixes("perf.hang", "tensorflow") if name in counts]
-    assert [counts[name] for name in ranked] == sorted((counts[name] for name in ranked), reverse=True)
+def test_what_cured_several_faults_in_the_framework_comes_before_the_whole() -> None:
+    entry = load_figures()["symptoms"]["perf.unexpected-parallelization-or-device"]
+    here = entry["by_framework"]["tensorflow"]["fixes"]
+    solid = sorted((name for name in here if here[name] >= 3 and name != "other"), key=lambda name: -here[name])
+    ranked = frequent_fixes("perf.unexpected-parallelization-or-device", "tensorflow")
+    assert solid
+    assert ranked[: len(solid)] == solid
+
+
+def test_single_cures_in_a_framework_do_not_outweigh_all_the_others() -> None:
+    entry = load_figures()["symptoms"]["perf.unexpected-intermediate-result"]
+    assert max(entry["by_framework"]["torch"]["fixes"].values()) < 3
+    first = [entry["fixes"][name] for name in frequent_fixes("perf.unexpected-intermediate-result", "torch")[:3]]
+    most = sorted((count for name, count in entry["fixes"].items() if name != "other"), reverse=True)
+    assert first == most[:3]
 
 
 def test_a_verdict_has_at_least_three_fixes_without_repetition(diagnose: Diagnose) -> None:

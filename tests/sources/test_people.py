@@ -82,3 +82,22 @@ def test_what_a_language_model_says_in_a_log_is_no_report() -> None:
         "sample: I think my car has a problem and it does not start.\nsample: I am stuck and I can not find my keys.\n"
     )
     assert words_of_person(steps + said + steps) is None
+
+
+def test_a_title_above_sentences_makes_a_report_without_i_and_without_a_form() -> None:
+    ours = (
+        "# Scaling is poor on one server\n\nWhen we train on 4 GPUs the speed is lower than on one.\n\n1. CUDA: 10.1\n"
+    )
+    nobody = "# hvd.size() is always 1 when using Docker\n\nGPU: 2080ti * 8\n\nThe server has 8 GPUs. However, the result of hvd.size() is always 1.\n"
+    code = "# Hang at the wrapping of the model\n\n```python\nmodel = DDP(model)\n```\n"
+    plain = "Only one of my GPUs is used\n\nI have two GPUs, but one is idle:\n" + "| 0  Tesla V100 | 42 % |\n" * 9
+    for text in (ours, nobody, code, plain):
+        assert words_of_person(text) is not None, text
+
+
+def test_tables_prompts_and_listings_that_open_with_a_hash_are_no_reports() -> None:
+    table = "# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728\n#\n# Using devices\n2024-01-02 10:00:00 all ranks are waiting for the first rank here\n"
+    prompt = "# horovodrun -np 2 python train.py\nFiltering local host names.\n2024-01-02 10:00:00 INFO we are taking the process down now\n"
+    listing = "# packages in environment at /opt/conda:\n#\nnumpy 1.18\n2024-01-02 10:00:00 INFO done\n"
+    for text in (table, prompt, listing):
+        assert words_of_person(text) is None, text

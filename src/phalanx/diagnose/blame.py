@@ -159,8 +159,10 @@ def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:
     """Who of the named ranks to accuse. Where ranks wait for different things, every one of them is missed by some:
     then those are odd that the fewest are missed together with."""
     everyone = history.world.all_ranks
-    if len(everyone) < 2 or _is_minority(named & everyone, everyone):
-        return named & everyone if len(everyone) > 1 else named
+    if len(everyone) < 2:  # nothing but the report tells of ranks: all up to the highest it names, and whoever wrote it
+        everyone = named | frozenset(range(max(max(named), len(named)) + 1))
+    if _is_minority(named & everyone, everyone):
+        return named & everyone
     sets = [frozenset(ranks) for event in history.seen.events for ranks in event.data.get("sets", ())]
     smallest = min(sets, key=len, default=frozenset())
     if not _is_minority(smallest, everyone) or any(len(other) == len(smallest) and other != smallest for other in sets):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, STAGES
+from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, QUESTION, STAGES
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
@@ -17,14 +17,18 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Event, EventKind, Role, Stage
 from phalanx.sources.people import split_title
+from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
 _OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
 _FEWEST_POINTS = 2.0  # below this the words say nothing
 _LESS_SURE = 0.35
 _ALIKE = 0.6
+_BESIDE = 0.5  # a hang that the text mentions where the title tells of an error: mostly the others that wait for the failed one
 _PASTED = 0.5  # words of programs count less here: the rules read them
+_SHORTEST_MESSAGE = 20  # characters
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
+_TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcrash(?:es|ed)?\b", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
 
 
@@ -33,10 +37,12 @@ class Complaint:
     """The points each symptom has by the words of one report, and the words that spoke for it."""
 
     file: str
+    title: str
     points: dict[str, float]
     quotes: dict[str, str]
     failure: str
     exception: Event | None
+    only_asks: bool  # how something is done, not what went wrong
 
 
 def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
@@ -44,16 +50,22 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Compl
     title, body = split_title(prose)
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
+    beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose):
-            points[symptom] += gained * factor
+            points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
             quotes.setdefault(symptom, quote)
     for symptom, gained, quote in _said("\n".join(messages), prose):
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
-    failure = FAILURE.search(prose)
-    return Complaint(file, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages))
+    is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
+    only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
+    tells_little = is_question or ("?" in body and not ERROR.search(prose))
+    failure = None if tells_little else FAILURE.search(prose)
+    return Complaint(
+        file, title, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages), only_asks
+    )
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
@@ -103,6 +115,11 @@ class Complaints:
         self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
         self._framework = history.world.framework
 
+    @property
+    def only_ask(self) -> bool:
+        """Nobody tells of trouble: what the words may mean otherwise is no evidence."""
+        return bool(self.all) and all(complaint.only_asks for complaint in self.all)
+
     def points(self, symptom: str, *, with_alike: bool) -> float:
         """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""
         said = [self._points(complaint, symptom) for complaint in self.all]
@@ -113,6 +130,20 @@ class Complaints:
 
     def _points(self, complaint: Complaint, symptom: str) -> float:
         return complaint.points.get(symptom, 0.0) + prior(symptom, self._framework)
+
+    def is_in_title(self, claim: Claim) -> bool:
+        """A program's message that the claim rests on is the title of a report: that is what the person asks about."""
+        titles = {complaint.file: complaint.title for complaint in self.all}
+        for proof in claim.roots:
+            title = titles.get(proof.event.file, "")
+            text = fold(proof.event.text).strip("#>*` ")
+            if (
+                proof.event.source != "prose"
+                and min(len(text), len(title)) >= _SHORTEST_MESSAGE
+                and (text in title or title in text)
+            ):
+                return True
+        return False
 
     def as_claims(self) -> list[Claim]:
         """One claim for the symptom that each report's words speak for most; if they only say that it fails, for the

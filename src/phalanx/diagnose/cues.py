@@ -25,13 +25,16 @@ _FAIL = (
     r"(?:fail\w*|errors?|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
     r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
 )
+_BREAK = (
+    r"(?:fail\w*|\w*errors?|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
+)
 _GAP = r"[^\w.?!;()]+"  # within a sentence
-_NEAR = rf"{_GAP}(?:[\w./'’-]+{_GAP}){{0,5}}?"
+_NEAR = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,5}}?"  # a word's last character is no full stop
 
 
-def _failing(what: str) -> str:
+def _failing(what: str, fail: str = _FAIL) -> str:
     """The thing and the failure, near each other, in either order."""
-    return rf"\b(?:{what})\b{_NEAR}{_FAIL}\b|\b{_FAIL}{_NEAR}(?:{what})\b"
+    return rf"\b(?:{what})\b{_NEAR}{fail}\b|\b{fail}{_NEAR}(?:{what})\b"
 
 
 _TABLE: tuple[tuple[str, float, str], ...] = (
@@ -39,20 +42,21 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
     ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|(?:pods?|workers?|master|job|containers?)\W+(?:\w+\W+){0,3}?(?:not|never|n[’']t) (?:getting |being |get )?(?:start\w*|created?|launched|scheduled|com(?:e|ing) up)|\bport (?:is )?(?:already )?in use"),
-    ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)|launch(?:es|ing|ed)?|start(?:s|ing|ed)?")),
+    ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)|launch(?:es|ing|ed)?|(?<!epoch )start(?:s|ing|ed)?")),
     ("comm.setup-failure", 1.5, _failing(r"(?:two|2|multi(?:ple)?|several|remote|different)[- ]?(?:nodes?|machines?|hosts?|servers?)|docker|kubernetes|k8s|slurm|cluster|distributed mode")),
     ("comm.unexpected-protocol", 3, r"(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|\broce\b|\bnccl\b)\W+(?:[\w./'’-]+\W+){0,4}?(?:(?:is|are|was|being)? ?not (?:be(?:ing)? )?(?:used|enabled|shown)|instead of)|(?:why|does(?:n.?t| not)|not|isn.?t)\W+(?:[\w./'’-]+\W+){0,5}?(?:use|using|used|show)\W+(?:[\w./'’-]+\W+){0,4}?(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|nccl)"),
-    ("prep.model-loading-failure", 2, _failing(r"load(?:ing|s)? (?:the |a |my |pre-?trained )*model|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
+    ("prep.model-loading-failure", 2, _failing(r"(?:re)?load(?:ing|s|ed)? (?:the |a |my |pre-?trained |saved |replicated )*model|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
     ("prep.data-loading-failure", 2, _failing(r"data ?sets?|downloads?|downloading|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|\w*samplers?|input pipeline|load(?:ing)? (?:the )?data")),
     ("prep.iteration-failure", 2, _failing(r"iterators?|iterat(?:e|ing)|steps_per_epoch|stopiteration")),
     ("prep.iteration-failure", 3, r"end of sequence|out_?of_?rangeerror|ran out of data|iterator (?:is )?exhausted"),
     ("prep.communication-error", 1.5, _failing(r"broadcast_\w+|broadcastglobalvariables\w*|broadcast(?:ing)? (?:the )?(?:variables|parameters|weights|state)|barrier")),
     ("prep.device-error", 1.5, _failing(r"set_device|device ordinal|visible_devices|model\.cuda|model\.to|gpu_options|set_visible_devices")),
-    ("fail.communication-error", 2, r"can ?not communicate|lost (?:the )?connection|unavailableerror|finished reduction|find_unused_parameters|ready (?:twice|only once)|has been shut ?down|connection (?:reset|closed)|nccl error|unhandled cuda error|ncclsystemerror|ncclinternalerror|mismatched|" + _failing(r"all_?reduc\w+|all_?gather\w*|reduce_?scatter|all_?to_?all|nccl|gloo|rpc|gradient sync\w*|ddp|distributeddataparallel|send|recv")),
+    ("fail.communication-error", 2, r"can ?not communicate|lost (?:the )?connection|unavailableerror|finished reduction|find_unused_parameters|ready (?:twice|only once)|has been shut ?down|connection (?:reset|closed)|nccl error|unhandled cuda error|ncclsystemerror|ncclinternalerror|mismatched|" + _failing(r"all_?reduc\w+|all_?gather\w*|reduce_?scatter|all_?to_?all|nccl|gloo|rpc|gradient sync\w*|send|recv") + "|" + _failing(r"ddp|distributeddataparallel", _BREAK)),
+    ("fail.communication-error", 2.5, r"\b(?:all|other|remaining|alive|surviving) (?:the )?workers? (?:also )?(?:fail\w*|die[ds]?|exit\w*|crash\w*)|horovod background loop"),
     ("fail.device-error", 2.5, r"(?<!unhandled )cuda (?:runtime )?error|cudnn|cublas|device-side assert|illegal memory access|same device|invalid device|no (?:cuda|gpu)s? (?:device )?(?:is |are )?(?:available|found|detected)|assign a device|can ?not find (?:the )?gpus?|tensors? (?:\w+ ){0,4}different devices|xid\b"),
     ("fail.graph-execution-error", 2, r"tf\.function|replica context|cross-replica|merge_call|no gradients?|none gradients?|(?:same|different) graph|graph (?:mode|execution|is finalized|disconnected)|autograd\b"),
     ("fail.graph-execution-error", 1, r"(?:invalidargument|failedprecondition|internal|assertion)error"),
-    ("fail.graph-execution-error", 1.5, _failing(r"(?<!worker)mirrored ?strategy|multi_gpu_model|distribut(?:ed|ion) strategy|strategy\.(?:run|scope)|custom (?:\w+ )?(?:layers?|loss|objects?|training loop)|estimators?|distributed_?optimizer|model\.fit|model\.compile|model compilation")),
+    ("fail.graph-execution-error", 1.5, _failing(r"(?<!worker)mirrored[ _]?strategy|tf\.distribute\w*|multi_gpu_model|distribut(?:ed|ion) strategy|strategy\.(?:run|scope)|custom (?:\w+ )?(?:layers?|loss|objects?|training loop)|estimators?|distributed_?optimizer|model\.fit|model\.compile|model compilation")),
     ("fail.tensor-mismatch", 2.5, r"(?:shape|size|dtype|dimension|type)s?[- ]mismatch\w*|mismatch\w* (?:in |of )?(?:tensor )?(?:shape|size|dtype|dimension|type)s?|incompatible shapes?|wrong (?:shape|size|dtype|dimension)s?|shapes? (?:must|do not|don.?t)|expected (?:scalar type|input|tensor|shape)|(?:invalid|unexpected) shape|(?:shape|size|dtype)s? (?:is|are|was|were) (?:not (?:ok|right|correct|the same|equal)|wrong|different)|index(?:error)?:? .{0,20}out of (?:range|bounds)"),
     ("fail.out-of-memory", 4, r"out[ -_]of[ -_]memory|\boom\b|resource ?exhausted|run(?:s|ning)? out of (?:gpu |cuda |host )?(?:memory|ram)|(?:too much|all|not enough|insufficient) (?:of )?(?:the )?(?:gpu |cuda |device )?memory"),
     ("fail.out-of-memory", 4, r"exit ?code\W{1,3}-9\b|exit(?:ed)? (?:code|status)\W{1,3}137\b|\bsigkill\b|killed by (?:signal )?9\b"),
@@ -64,20 +68,31 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.path-error", 2, r"no such file|file ?not ?found|permission denied|(?:file|path|directory|folder) (?:does not|doesn.?t|not) (?:exist|found)|can(?:not|.?t) (?:find|open|read) (?:the )?(?:file|path|directory|script)"),
     ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
     ("fail.not-implemented", 1.5, r"(?<!operation )not (?:yet )?supported|unsupported|does(?:n.?t| not) support"),
-    ("perf.unexpected-parallelization-or-device", 3, r"only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0)"),
+    ("perf.unexpected-parallelization-or-device", 3, r"only (?:sees?|finds?|detects?|recogni[sz]es|lists?) (?:\w+ )?(?:one|1|a single|single|first)\b|only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0)"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W+(?:\w+\W+){0,3}?process(?:es)?\W+(?:\w+\W+){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|same gpu|gpu[ :#]?0\b"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:load|memory|gpu|usage|utili[sz]ation)\W+(?:\w+\W+){0,2}?(?:im|un)balanc\w*|(?:im|un)balanced?\W+(?:\w+\W+){0,2}?(?:load|memory|gpus?|usage|utili[sz]ation)|(?:first|one|main|master|rank 0|0th) (?:gpu|card|device|process)?\W*(?:\w+\W+){0,3}?(?:more|higher|most|extra) (?:\w+ ){0,2}(?:memory|vram|ram)"),
-    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|\bfaster\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
+    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|(?:\bno|\bnot|n[’']t|should be|expect\w*|supposed) (?:\w+ ){0,5}faster\b|\bfaster (?:on|with|using|than) (?:\w+ )?(?:one|1|a single|single|multi\w*)\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
     ("perf.low-efficiency", 1.5, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
-    ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|learning rate)|(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange) (?:\w+ ){0,2}numbers?|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+"),
+    ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|learning rate)|(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange) (?:\w+ ){0,2}numbers?|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+|(?:not|n[’']t) (?:give|be|get) (?:you )?(?:back )?the (?:exact|average|same|right|correct)\b|\bnot the (?:exact|same|right) (?:result|loss|value|gradient)s?"),
     ("perf.non-convergence", 4, r"(?:my|the) (?:metric|score) is|\bf1\b (?:score|on)"),
-    ("perf.non-convergence", 3, r"(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|(?:very |too |extremely )?(?:large|huge|high\b)|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|(?:much|far|very|extremely|way) (?:higher|larger|bigger|large|huge) loss\w*|ideal accuracy|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
+    ("perf.non-convergence", 3, r"(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|(?:very |too |extremely )?(?:large|huge|high\b)|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|(?:much|far|very|extremely|way) (?:higher|larger|bigger|large|huge) loss\w*|ideal accuracy|different accurac(?:y|ies)|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
 )  # fmt: skip
 CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, points, text in _TABLE)
 
 FAILURE = re.compile(rf"\b{_FAIL}\b(?:{_GAP}[\w./'’-]+){{0,6}}", re.IGNORECASE)
+# An error in so many words, where FAILURE is content with "does not".
+ERROR = re.compile(
+    r"\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|bugs?|problems?|issues?|trouble|unable|not work\w*)\b",
+    re.I,
+)
+# A title that asks how something is done. "Why" and "when using" complain.
+QUESTION = re.compile(
+    r"^\W*(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
+    r"|does|do i|can|could|should|would|will|may i|questions?\b|\[?feature request)\b",
+    re.I,
+)
 HANG = re.compile(
-    r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|dead ?lock\w*"
+    r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|(?<!fixes a )(?<!fixed a )dead ?lock\w*"
     r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bstall(?:s|ed|ing)?\b"
     r"|waits? (?:forever|for ever|indefinitely)|no (?:response|output|reaction|progress)|not respond\w*|nothing (?:happens|is (?:printed|output))"
     r"|not? (?:exit|terminat|proceed|progress|continu)\w*|time[ds]?[- ]?out|timing out",

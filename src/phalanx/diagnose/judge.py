@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
 _MOST_POINTS = 6.0  # what words can add to a claim
+# What is an import error if the user's line that raised it is an import, whatever the exception is called.
+_AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
+_IN_TITLE = 3.0  # what a message gains that stands in a report's title
 _SPECIFIC = 30  # rules below this priority are general catches
 
 
@@ -40,6 +43,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         claim.fatal |= claim.ended_its_rank
         if claim.rule is not None:
             claim.symptom = claim.rule.symptom_at(claim.stage)
+        if claim.stage is Stage.BUILD and claim.symptom in _AT_IMPORT:
+            claim.symptom = "build.import-error"
         if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
             claim.symptom = "build.install-failure"
     assign_blame(claims, history)
@@ -48,6 +53,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     complaints = _complaints(history)
     if complaints is not None:
         claims += complaints.as_claims()
+        if complaints.only_ask:
+            claims = [claim for claim in claims if not claim.from_prose]
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
     else:
         ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
@@ -119,6 +126,8 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
         proof = 2.0 + claim.confidence.weight
     if claim.depth is Claims.VICTIM:
         proof -= 1.5
+    if not is_general and complaints.is_in_title(claim):
+        proof += _IN_TITLE
     knows_why = claim.rule is not None and claim.depth is Claims.CAUSE
     said = complaints.points(claim.symptom, with_alike=knows_why)
     if claim.rule is not None:  # people name the message, which has other symptoms at other stages

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 _BELIEF = 20  # so many faults' worth the shares over all frameworks weigh
+_MORE_THAN_CHANCE = 3  # faults of one symptom in one framework with the same cure
+_TIE_BREAK = 0.02
 
 
 @cache
@@ -46,9 +48,20 @@ def fix_share(symptom: str, pattern: str) -> float:
 
 
 def frequent_fixes(symptom: str, framework: str | None) -> list[str]:
-    """What cured this symptom, most frequent first: in this framework, then in all of them."""
-    entry = load_figures()["symptoms"][symptom]
+    """What cured this symptom, most frequent first: in this framework, where it is more than chance, then in all of them.
+
+    Counts of one or two in a framework are no order: with each of the study's faults left out in turn, more of the cures are
+    among the first three if such counts are passed over and what often helps in the framework breaks ties.
+    """
+    figures = load_figures()
+    entry = figures["symptoms"][symptom]
     here: dict[str, int] = entry["by_framework"].get(framework or "", {}).get("fixes", {})
     overall: dict[str, int] = entry["fixes"]
-    ranked = sorted(overall, key=lambda name: (-here.get(name, 0), -overall[name], name))
+
+    def weight(name: str) -> tuple[float, float, str]:
+        count = here.get(name, 0)
+        often = figures["fixes"].get(name, {}).get("by_framework", {}).get(framework or "", 0)
+        return (-count if count >= _MORE_THAN_CHANCE else 0, -overall[name] - often * _TIE_BREAK, name)
+
+    ranked = sorted(overall, key=weight)
     return [name for name in ranked if name != "other"]

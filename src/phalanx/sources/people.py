@@ -12,6 +12,12 @@ from phalanx.sources.text import fold
 
 # First person singular: programs say "we", "you" and "please" too ("we are taking the entire process down").
 _PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
+# The same less surely: lower case as people type it, and "we" with what people do and programs do not.
+_PERHAPS_PERSONAL = lazy(
+    r"\b(?:i|we) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
+    r"|\b(?:[Hh]i|[Hh]ello|[Dd]ear)\b[ ,!]|\b(?:[Ww]hy|[Hh]ow) (?:do|does|did|can|is|are|should|could|to)\b|\bany (?:ideas?|suggestions?|help|advice)\b"
+)
+_HEADING = lazy(r"^#{1,3} \S+ \S")  # a Markdown title; a shell's prompt and a tool's table have no empty line below
 _HEADINGS = (
     r"(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
@@ -53,7 +59,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         return None
     prose: list[str] = []
     title = ""
-    in_fence, machine, personal, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0
+    in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
         if _FENCE.match(line):
@@ -74,6 +80,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence:
             sentences += 1
             personal += bool(_PERSONAL.search(line))
+            perhaps += bool(_PERHAPS_PERSONAL.search(line[:2000]))
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
         if is_title and not title and not prose:
             title = line.strip("# ")
@@ -83,14 +90,28 @@ def words_of_person(text: str, name: str = "") -> str | None:
     fences = sum(1 for line in lines if _FENCE.match(line))
     if not is_document and not fences and not template and training >= _MOST_TRAINING * len(lines):
         return None  # a log of training that shows what a language model says
+    is_titled = _has_title(text)
+    is_mostly_said = sentences >= 0.3 * len(lines)
     is_report = (
         is_document
         or (personal >= 2 and (fences >= 2 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))
         or template >= 2
-        or (personal >= 1 and (fences >= 2 or sentences >= 0.3 * len(lines)))
+        or (personal >= 1 and (fences >= 2 or is_titled or is_mostly_said))
+        or (perhaps >= 1 and (is_titled or is_mostly_said))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
+        or (is_titled and text.lstrip().startswith("#") and (sentences >= 1 or fences >= 2 or template >= 1))
     )
     return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
+
+
+def _has_title(text: str) -> bool:
+    """The first line stands alone above an empty one, and is a heading or made of words."""
+    first, _, rest = text.lstrip().partition("\n")
+    if rest.partition("\n")[0].strip():
+        return False
+    words = first.split()
+    is_worded = len(words) >= 3 and sum(1 for word in words if _WORD.match(word)) >= 0.5 * len(words)
+    return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
 
 def split_title(prose: str) -> tuple[str, str]:
@@ -112,13 +133,18 @@ def _words() -> NeedleSet:
     return NeedleSet(
         [
             Needle(_PERSONAL.pattern, is_expression=True, once=True),
+            Needle(_PERHAPS_PERSONAL.pattern, is_expression=True, once=True),
             Needle(_HEADINGS, is_expression=True, ignores_case=True, once=True),
         ]
     )
 
 
 def _is_output(text: str) -> bool:
-    """True only if the text cannot be a report: no word of a person or of an issue form, and a line of a program in it."""
-    if any(fence in text for fence in _FENCES) or _words().scan(text.encode("utf-8", "replace")):
+    """True only if the text cannot be a report: no title, no word of a person or of an issue form, and a line of a program in it."""
+    if (
+        any(fence in text for fence in _FENCES)
+        or _HEADING.match(text.lstrip())
+        or _words().scan(text.encode("utf-8", "replace"))
+    ):
         return False
     return _MACHINE_ANYWHERE.search(text) is not None
