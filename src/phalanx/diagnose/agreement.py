@@ -1,24 +1,28 @@
-"""What ranks must agree on and do not: the size of the world, and the weights of the model.
+"""What ranks must agree on and do not (the size of the world, the weights of the model), or must differ in and do not: their samples.
 
 Such a job trains to its end without an error; only comparing the ranks shows that it did not train together.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.sources.courses import Reading
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
+_OF_A_PART = re.compile(r"shard|\blocal\b|partition|\bstage\b|expert", re.I)  # ranks that hold parts differ rightly
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
-    return [*_each_alone(history), *_weights_differ(history)]
+    return [*(_each_alone(history) or _several_alone(history)), *_weights_differ(history), *_samples_alike(history)]
 
 
 def _each_alone(history: History) -> list[Claim]:
@@ -26,21 +30,60 @@ def _each_alone(history: History) -> list[Claim]:
     stated = {file.rank: file for file in history.seen.files if file.rank is not None and file.world_sizes}
     if len(stated) < 2 or any(set(file.world_sizes) != {1} for file in stated.values()):
         return []
-    proofs = [
-        Proof(
-            Event(EventKind.LINE, "this process states a world of size 1", file.name, 0, rank, source="survey"),
-            Role.ROOT,
-        )
+    events = [
+        Event(EventKind.LINE, "this process states a world of size 1", file.name, 0, rank, source="survey")
         for rank, file in sorted(stated.items())
         if rank is not None
     ]
+    return [_alone("{ranks}", events)]
+
+
+def _several_alone(history: History) -> list[Claim]:
+    """Several processes that wrote into one file, each the only one of its world. One process states its size
+    once, and then each epoch once; where both are said twice, in the same words, two processes said it."""
+    for file in history.seen.files:
+        if file.is_report or file.rank is not None or len(file.world_sizes) < 2 or set(file.world_sizes) != {1}:
+            continue
+        entries = [entry for entry in file.ranks.values() if entry.course is not None]
+        if len(entries) == 1 and entries[0].course is not None and _is_told_twice(entries[0].course.of("loss")):
+            text = f"{len(file.world_sizes)} processes state a world of size 1, and each reports the same epochs"
+            return [_alone("The processes", [Event(EventKind.LINE, text, file.name, 0, None, source="survey")])]
+    return []
+
+
+def _is_told_twice(readings: list[Reading]) -> bool:
+    """Each place of the course was reported by as many lines of the same words as any other, and by more than one."""
+    told = Counter((reading.at, _NUMBERS.sub("#", reading.text)) for reading in readings)
+    return len({at for at, _ in told}) > 1 and set(told.values()) != {1} and len(set(told.values())) == 1
+
+
+def _alone(who: str, events: list[Event]) -> Claim:
+    return _claim(
+        "perf.unexpected-parallelization-or-device",
+        "each-process-trains-alone",
+        "Every process trains by itself",
+        f"{who} each state a world of size 1: they never joined one group, so each trains the whole model on its own.",
+        [Proof(event, Role.ROOT) for event in events],
+    )
+
+
+def _samples_alike(history: History) -> list[Claim]:
+    """Several ranks print the same samples, in the same order, for the same place in training."""
+    printed: dict[tuple[str, object], dict[int, Event]] = defaultdict(dict)
+    for event in history.seen.events:
+        if event.source == "samples" and event.rank is not None:
+            printed[(str(event.data["what"]), event.data["at"])].setdefault(event.rank, event)
+    seen = [by_rank for by_rank in printed.values() if len(by_rank) > 1]
+    if not seen or any(len({event.data["value"] for event in by_rank.values()}) > 1 for by_rank in seen):
+        return []
     return [
         _claim(
             "perf.unexpected-parallelization-or-device",
-            "each-process-trains-alone",
-            "Every process trains by itself",
-            "{ranks} each state a world of size 1: they never joined one group, so each trains the whole model on its own.",
-            proofs,
+            "data-not-sharded",
+            "All ranks train on the same samples",
+            "{ranks} print the same samples in the same order: the data are not split among the ranks, so each trains on all of them.",
+            [Proof(event, Role.ROOT) for event in seen[0].values()],
+            ("fix-distributed-api-usage", "fix-batch-size-or-data-partition", "fix-dataset-api-usage"),
         )
     ]
 
@@ -49,7 +92,7 @@ def _weights_differ(history: History) -> list[Claim]:
     """The same quantity of the model, printed by several ranks for the same step, with different values."""
     printed: dict[tuple[str, object], dict[int, Event]] = defaultdict(dict)
     for event in history.seen.events:
-        if event.source == "checksum" and event.rank is not None:
+        if event.source == "checksum" and event.rank is not None and not _OF_A_PART.search(event.text):
             at = event.data["at"] or (_AT_THE_END if _is_after_training(event, history) else None)
             if at is not None:
                 printed[(str(event.data["what"]), at)].setdefault(event.rank, event)
@@ -73,16 +116,15 @@ def _weights_differ(history: History) -> list[Claim]:
 
 
 def _is_after_training(event: Event, history: History) -> bool:
-    """The rank trained, and had taken its last step when it printed this: by then all models are the same, unless each
-    rank holds a part."""
-    if "shard" in event.text.lower():
-        return False
+    """The rank trained, and had taken its last step when it printed this: by then all models are the same."""
     file = history.file_of(event)
     entry = file.ranks.get(event.rank) if file is not None else None
     return entry is not None and entry.last_progress is not None and entry.last_progress < event.line
 
 
-def _claim(symptom: str, cause: str, title: str, summary: str, proofs: list[Proof]) -> Claim:
+def _claim(
+    symptom: str, cause: str, title: str, summary: str, proofs: list[Proof], patterns: tuple[str, ...] = ()
+) -> Claim:
     return Claim(
         rule=None,
         symptom=symptom,
@@ -95,4 +137,5 @@ def _claim(symptom: str, cause: str, title: str, summary: str, proofs: list[Proo
         priority=50,
         confidence=Confidence.LIKELY,
         proofs=proofs,
+        patterns=patterns,
     )
