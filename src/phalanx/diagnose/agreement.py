@@ -22,7 +22,9 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
-    return [*(_each_alone(history) or _several_alone(history)), *_weights_differ(history), *_samples_alike(history)]
+    alone = _each_alone(history) or _several_alone(history)
+    shared = _samples_alike(history) or _samples_counted_again(history)
+    return [*alone, *_weights_differ(history), *shared]
 
 
 def _each_alone(history: History) -> list[Claim]:
@@ -76,16 +78,33 @@ def _samples_alike(history: History) -> list[Claim]:
     seen = [by_rank for by_rank in printed.values() if len(by_rank) > 1]
     if not seen or any(len({event.data["value"] for event in by_rank.values()}) > 1 for by_rank in seen):
         return []
-    return [
-        _claim(
-            "perf.unexpected-parallelization-or-device",
-            "data-not-sharded",
-            "All ranks train on the same samples",
-            "{ranks} print the same samples in the same order: the data are not split among the ranks, so each trains on all of them.",
-            [Proof(event, Role.ROOT) for event in seen[0].values()],
-            ("fix-distributed-api-usage", "fix-batch-size-or-data-partition", "fix-dataset-api-usage"),
-        )
-    ]
+    return [_not_sharded("{ranks} print the same samples in the same order", list(seen[0].values()))]
+
+
+def _samples_counted_again(history: History) -> list[Claim]:
+    """Every epoch takes as many samples over all ranks as the data set has, times the ranks."""
+    sizes = {event.data["value"]: event for event in history.seen.events if event.source == "data size"}
+    totals = [event for event in history.seen.events if event.source == "data total"]
+    counted = {event.data["value"] for event in totals}
+    if len(sizes) != 1 or len(counted) != 1 or len({event.data["at"] for event in totals}) < _FEWEST:
+        return []
+    (size, stated), total = next(iter(sizes.items())), counted.pop()
+    times, rest = divmod(total, size)
+    if rest or times < 2 or len(history.world.all_ranks) not in (0, 1, times):
+        return []
+    what = f"Every epoch takes {total} samples of a data set that has {size}"
+    return [_not_sharded(what, [stated, *totals])]
+
+
+def _not_sharded(what: str, events: list[Event]) -> Claim:
+    return _claim(
+        "perf.unexpected-parallelization-or-device",
+        "data-not-sharded",
+        "All ranks train on the same samples",
+        f"{what}: the data are not split among the ranks, so each trains on all of them.",
+        [Proof(event, Role.ROOT) for event in events],
+        ("fix-distributed-api-usage", "fix-batch-size-or-data-partition", "fix-dataset-api-usage"),
+    )
 
 
 def _weights_differ(history: History) -> list[Claim]:
@@ -102,17 +121,30 @@ def _weights_differ(history: History) -> list[Claim]:
     if len(differing) < _FEWEST and all(at != _AT_THE_END for _, at in differing):
         return []
     last = list(differing.values())[-1]
-    proofs = [Proof(event, Role.ROOT) for event in last.values()]
     what = next(iter(last.values())).data["what"]
-    return [
-        _claim(
-            "perf.unexpected-intermediate-result",
-            "weights-differ-between-ranks",
-            "The ranks' models differ",
-            f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart.",
-            proofs,
-        )
-    ]
+    odd = _odd_ones(list(differing.values()))
+    claim = _claim(
+        "perf.unexpected-intermediate-result",
+        "weights-differ-between-ranks",
+        "The ranks' models differ",
+        f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart.",
+        [Proof(event, Role.ROOT if rank in odd or not odd else Role.SUPPORTS) for rank, event in last.items()],
+    )
+    if odd:
+        claim.summary = f"The {what} of {{ranks}} is not that of all other ranks for the same step: the model there went another way."
+        claim.blame = Blame.ODD
+    return [claim]
+
+
+def _odd_ones(differing: list[dict[int, Event]]) -> frozenset[int]:
+    """The ranks, fewer than half, that every time alone have other values than all the rest, which agree."""
+    found: set[frozenset[int]] = set()
+    for by_rank in differing:
+        value, count = Counter(event.data["value"] for event in by_rank.values()).most_common(1)[0]
+        if count * 2 <= len(by_rank):
+            return frozenset()
+        found.add(frozenset(rank for rank, event in by_rank.items() if event.data["value"] != value))
+    return found.pop() if len(found) == 1 else frozenset()
 
 
 def _is_after_training(event: Event, history: History) -> bool:

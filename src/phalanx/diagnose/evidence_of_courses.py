@@ -25,11 +25,14 @@ _LEAPS = 50.0  # times: how far a first step must lead away
 _SLOWS = 3.0  # times: how much longer steps must have become
 _MOSTLY = 0.8
 _LEAKS = 1.25  # times: how much memory must have grown, and still grow at the end
-_CHANCE = 0.25  # an accuracy above this has been learnt
+_CHANCE = 0.25  # an accuracy above this has been learnt, unless the loss is just that of guessing
+_EVEN_CHANCE = 0.55
 _AS_BY_CHANCE = 0.15  # how near a loss must be to that of guessing
+_JUST_AS_BY_CHANCE = 0.03
 _UNLEARNT = 0.01  # of the loss: less than this is no progress
 _LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
 _LATE = 5.0  # times: how much longer than the others' a rank's data must take
+_BOUND = 3.0  # times: how much longer than the computing waiting for data must be
 _WORTH = 0.05  # seconds a step that are worth a word
 
 
@@ -55,14 +58,23 @@ def _sentences(file: FileSurvey) -> Iterator[Event]:
 
 
 def _between_ranks(files: list[FileSurvey]) -> Iterator[Event]:
-    """One rank whose data take long, step after step, while the data of all others are there at once."""
-    times: dict[int, list[Reading]] = {}
-    names: dict[int, str] = {}
+    """What waiting for data costs: all ranks, or one rank whose data take long, step after step, while all others' are there at once."""
+    times: dict[int | None, list[Reading]] = {}
+    names: dict[int | None, str] = {}
+    computing: list[float] = []
     for file in files:
         for rank, entry in file.ranks.items():
-            readings = entry.course.of("data seconds")[1:] if rank is not None and entry.course is not None else []
-            if rank is not None and len(readings) >= _FEWEST:
+            readings = entry.course.of("data seconds")[1:] if entry.course is not None else []
+            if entry.course is not None and len(readings) >= _FEWEST:
                 times[rank], names[rank] = readings, file.name
+                steps = entry.course.of("compute seconds") or entry.course.of("seconds")
+                computing.append(median(reading.value for reading in steps) if steps else math.inf)
+    waiting = [median(reading.value for reading in readings) for readings in times.values()]
+    if waiting and min(waiting) > max(_BOUND * max(computing), _WORTH):
+        rank, readings = next(iter(times.items()))
+        text = f"training course: each step waits {min(waiting):g} for its data and computes for {max(computing):g}"
+        yield Event(EventKind.LINE, text, names[rank], readings[-1].line, rank, source="course")
+    times.pop(None, None)
     if len(times) < 2:
         return
     middle = {rank: median(reading.value for reading in readings) for rank, readings in times.items()}
@@ -122,9 +134,10 @@ def _is_at_chance(losses: list[Reading], accuracies: list[Reading]) -> bool:
     third = len(losses) // 3
     first, last = (median(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
     reached = median(reading.value for reading in accuracies[-third:])
-    if not 0 < reached <= _CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
+    if not 0 < reached <= _EVEN_CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
         return False
-    return first - last < _UNLEARNT * first and abs(last + math.log(reached)) < _AS_BY_CHANCE * last
+    nearness = _AS_BY_CHANCE if reached <= _CHANCE else _JUST_AS_BY_CHANCE
+    return first - last < _UNLEARNT * first and abs(last + math.log(reached)) < nearness * last
 
 
 def _is_a_sum(accuracies: list[Reading], losses: list[Reading]) -> bool:

@@ -85,7 +85,7 @@ _CONVERSIONS = re.compile(
     r"could not convert string|invalid literal for|values to unpack|Expecting (?:value|property name|',' delimiter)"
 )
 _RENDEZVOUS_VARIABLES = re.compile(
-    r"environ.{0,12}\b(?:(?:LOCAL_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
+    r"environ.{0,12}\b(?:\w*(?:RANK|WORLD|MASTER|COORDINATOR|NPROC|NNODES)\w*|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
 )
 _DEVICES = re.compile(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
 _RAISES = re.compile(r"(?:^|[:;] )(?:raise|assert)\b")

@@ -26,6 +26,8 @@ _KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("seconds", "time", re.compile(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
     ("seconds", "s/", re.compile(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
     ("data seconds", "data", re.compile(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "fwd", re.compile(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "compute", re.compile(rf"\bcompute[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("memory", "rss", re.compile(rf"\brss(?:_[mg]i?b)?\b{_GAP}{_PLAIN}")),
     ("memory", "mem", re.compile(rf"\b(?:(?:host|cpu|gpu|cuda|process|used)[ _])?mem(?:ory)?(?:[ _](?:used|usage|allocated|[mg]i?b))*\b{_GAP}{_PLAIN}")),
     ("learning rate", "lr", re.compile(rf"\blr\b{_GAP}{_NUMBER}")),
