@@ -29,6 +29,7 @@ _CHANCE = 0.25  # an accuracy above this has been learnt, unless the loss is jus
 _EVEN_CHANCE = 0.55
 _AS_BY_CHANCE = 0.15  # how near a loss must be to that of guessing
 _JUST_AS_BY_CHANCE = 0.03
+_UNMOVED = 0.03  # of the loss: how far apart nearly all reports may lie
 _UNLEARNT = 0.01  # of the loss: less than this is no progress
 _LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
 _LATE = 5.0  # times: how much longer than the others' a rank's data must take
@@ -136,6 +137,9 @@ def _is_at_chance(losses: list[Reading], accuracies: list[Reading]) -> bool:
     reached = median(reading.value for reading in accuracies[-third:])
     if not 0 < reached <= _EVEN_CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
         return False
+    values = sorted(reading.value for reading in losses)
+    if values[-1 - len(values) // 20] - values[len(values) // 20] > _UNMOVED * last:
+        return False  # it moves, so a few reports do not tell where to
     nearness = _AS_BY_CHANCE if reached <= _CHANCE else _JUST_AS_BY_CHANCE
     return first - last < _UNLEARNT * first and abs(last + math.log(reached)) < nearness * last
 
