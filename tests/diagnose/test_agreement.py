@@ -51,3 +51,62 @@ def test_one_sum_at_the_end_is_enough(diagnose: Diagnose) -> None:
     assert verdict.symptom == "perf.unexpected-intermediate-result"
     assert diagnose(job("weight checksum 2.805532", "weight checksum 2.805532")).findings == ()
     assert diagnose(job("weight sum of this shard 1.5", "weight sum of this shard 2.5")).findings == ()
+
+
+def test_the_one_rank_whose_model_differs_is_named(diagnose: Diagnose) -> None:
+    def job(ranks: int) -> str:
+        forms = [(rank, step) for step in range(3) for rank in range(ranks)]
+        return "\n".join(
+            f'{{"rank": {rank}, "step": {step}, "loss": 0.5, "param_norm": {3 + step + (rank == 1) / 8}}}' for rank, step in forms
+        )  # fmt: skip
+
+    verdict = diagnose(job(3)).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+    tie = diagnose(job(2)).verdict
+    assert tie is not None
+    assert tie.culprit_ranks == ()
+
+
+def test_ranks_that_hold_parts_of_a_model_differ_rightly(diagnose: Diagnose) -> None:
+    lines = [f"[rank {rank}] step {step} loss 0.5 local shard weight norm {rank + 1}.5" for step in range(4) for rank in range(2)]  # fmt: skip
+    assert diagnose("\n".join(lines)).findings == ()
+
+
+def test_the_same_samples_on_all_ranks(diagnose: Diagnose) -> None:
+    def job(shift: int) -> str:
+        forms = [(rank, epoch) for epoch in range(2) for rank in range(2)]
+        return "\n".join(f"rank {rank}: epoch {epoch} first samples {[epoch + rank * shift + k for k in (4, 9, 2, 7)]}" for rank, epoch in forms)  # fmt: skip
+
+    verdict = diagnose(job(0)).verdict
+    assert verdict is not None
+    assert verdict.cause == "data-not-sharded"
+    assert diagnose(job(1)).verdict is None
+
+
+def test_more_samples_than_there_are(diagnose: Diagnose) -> None:
+    def job(total: int) -> str:
+        return "train set: 6000 samples\n" + "".join(
+            f"epoch {epoch}: {total} samples over all ranks, loss 0.{9 - epoch}\n" for epoch in range(3)
+        )
+
+    verdict = diagnose(job(12000)).verdict
+    assert verdict is not None
+    assert verdict.cause == "data-not-sharded"
+    assert diagnose(job(6000)).verdict is None
+
+
+def test_several_worlds_of_one_in_one_file(diagnose: Diagnose) -> None:
+    one = ["hvd rank 0 size 1 local_rank 0", "epoch 0 samples 1024 loss 0.5", "epoch 1 samples 1024 loss 0.4"]
+    verdict = diagnose("\n".join(one + one)).verdict
+    assert verdict is not None
+    assert verdict.cause == "each-process-trains-alone"
+    assert diagnose("\n".join(one)).findings == ()
+
+
+def test_a_line_of_a_rank_that_leaves_progress_to_another(diagnose: Diagnose) -> None:
+    missing = [
+        f"rank {rank}: could not load last.pt ([Errno 2] No such file or directory: 'last.pt')" for rank in (0, 1)
+    ]
+    progress = [f"epoch {epoch}: loss=0.{90 - epoch}" for epoch in range(6)]
+    assert diagnose("\n".join(missing + progress)).findings == ()

@@ -40,3 +40,48 @@ def test_a_course_that_no_program_complains_of(diagnose: Diagnose, log: str, cau
 )
 def test_noise_is_no_course(diagnose: Diagnose, log: str) -> None:
     assert diagnose({"job.log": log}).verdict is None
+
+
+def lines(form: str, *columns: list[float]) -> str:
+    return "".join(form.format(number, *values) + "\n" for number, values in enumerate(zip(*columns, strict=True)))
+
+
+NINE = [float(number) for number in range(9)]
+CAUSES = {
+    "learning-stalled": lines("Epoch {} loss: {:.4f} acc: {:.2f}%", [2.303 + n % 3 / 1e3 for n in NINE], [10 + n % 2 / 5 for n in NINE]),
+    "metric-summed-not-averaged": lines("epoch {} loss={:.3f} val_acc={:.3f}", [0.3 - n / 50 for n in NINE], [2.7 + n / 30 for n in NINE]),
+    "memory-leak": lines("step {} loss {:.3f} cpu_mem_gb={:.2f}", [1 / (n + 1) for n in NINE], [2 + n / 2 for n in NINE]),
+    "input-pipeline-bottleneck": lines("step {} data {:.3f}s fwd+bwd {:.3f}s loss 0.3", [0.25 + n / 100 for n in NINE], [0.01] * 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_numbers_that_cannot_be_right(diagnose: Diagnose, cause: str) -> None:
+    verdict = diagnose({"job.log": CAUSES[cause]}).verdict
+    assert verdict is not None
+    assert verdict.cause == cause
+    assert verdict.culprit_ranks == ()
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lines("Epoch {} loss: {:.4f} acc: {:.2f}%", [0.69 - n / 80 for n in NINE], [50 + n * 2 for n in NINE]),  # it learns
+        lines("epoch {} loss={:.3f} val_acc={:.3f}", [6 - n / 50 for n in NINE], [1.7 + n / 30 for n in NINE]),  # per cent
+        lines("step {} loss {:.3f} rss={:.0f}MB", [1 / (n + 1) for n in NINE], [400 + min(n, 4) * 90 for n in NINE]),
+        lines("step {} data {:.3f}s fwd+bwd {:.3f}s loss 0.3", [0.02 + n / 1000 for n in NINE], [0.3] * 9),
+    ],
+)  # fmt: skip
+def test_numbers_of_healthy_jobs(diagnose: Diagnose, log: str) -> None:
+    assert diagnose({"job.log": log}).verdict is None
+
+
+def test_the_rank_whose_data_come_late_is_named(diagnose: Diagnose) -> None:
+    def job(late: float) -> str:
+        forms = ((step, rank, late if rank == 2 else 0.004) for step in range(8) for rank in range(3))
+        return "".join(f"[r{rank}] step {step} loss 0.5 data_time={wait:.3f}s\n" for step, rank, wait in forms)
+
+    verdict = diagnose({"job.log": job(0.4)}).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("perf.low-efficiency", (2,))
+    assert diagnose({"job.log": job(0.006)}).verdict is None

@@ -20,6 +20,10 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
     [
         (raised("KeyError", MINE), Stage.PREP, "prep.other", "fix-behavior-logic"),
         (raised("KeyError", MINE), Stage.TRAIN, "fail.other", "fix-behavior-logic"),
+        (raised("KeyError", Frame("/home/user/train.py", 3, "main", "rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"), Frame("<frozen os>", 679, "__getitem__")),
+         Stage.PREP, "comm.setup-failure", "fix-communication-configuration"),
+        (raised("ValueError", Frame("/home/user/train.py", 3, "rows", "a, b = line.split(',')"), message="too many values to unpack (expected 2)"),
+         Stage.PREP, "prep.data-loading-failure", "fix-dataset"),
         (raised("ValueError", Frame("/home/user/data.py", 3, "__getitem__", 'raise ValueError("bad")')), Stage.TRAIN,
          "prep.data-loading-failure", "fix-dataset"),
         (raised("IndexError", Frame("/home/user/train.py", 3, "main", "use(gpus[1])")), Stage.PREP,

@@ -39,6 +39,10 @@ from phalanx.sources.dialects import Dialect, sniff
         ("2021-07-26T14:09:27.842050038Z stderr F   indented", None, "  indented"),
         ("2021-07-26T14:09:27.84205038Z\t  indented", None, "  indented"),
         ("2024-01-02 10:00:00 a program's own time", None, "2024-01-02 10:00:00 a program's own time"),
+        ('{"ts": 1.5, "rank": 2, "step": 9}', 2, '{"ts": 1.5, "rank": 2, "step": 9}'),
+        ("INFO:engine:rank=1 device=cpu step=10", 1, "INFO:engine:rank=1 device=cpu step=10"),
+        ("waiting for rank=1 to answer", None, "waiting for rank=1 to answer"),
+        ("[epoch 0] rank 1: accuracy 0.5", 1, "[epoch 0] rank 1: accuracy 0.5"),
         ("3: not a label by itself", None, "3: not a label by itself"),
         ("connect to rank 3 failed", None, "connect to rank 3 failed"),
     ],
@@ -83,3 +87,16 @@ def test_workers_follow_the_master_of_a_pytorch_job() -> None:
 
 def test_the_files_own_rank_holds_where_a_line_names_none() -> None:
     assert sniff(["a", "b"], 2).read("plain")[0].rank == 2
+
+
+@pytest.mark.parametrize("form", ["[r{}] step {}", "r{} it {}", "{} | step {}", "({}) step {}", "10:20:30 R{} iter={}"])
+def test_scripts_own_prefixes(form: str) -> None:
+    lines = [form.format(number % 3, number) for number in range(30)]
+    assert sniff(lines, None).read(form.format(2, 99))[0].rank == 2
+
+
+def test_own_prefixes_that_do_not_count_like_ranks() -> None:
+    lines = [f"w{number % 3 + 4} loss 0.1" for number in range(30)]
+    assert sniff(lines, None).read("w5 loss 0.2")[0].rank is None
+    table = [f"{number} | loss 0.1" for number in range(30)]
+    assert sniff(table, None).read("2 | loss 0.2")[0].rank is None

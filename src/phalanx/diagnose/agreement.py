@@ -1,24 +1,30 @@
-"""What ranks must agree on and do not: the size of the world, and the weights of the model.
+"""What ranks must agree on and do not (the size of the world, the weights of the model), or must differ in and do not: their samples.
 
 Such a job trains to its end without an error; only comparing the ranks shows that it did not train together.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.sources.courses import Reading
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
+_OF_A_PART = re.compile(r"shard|\blocal\b|partition|\bstage\b|expert", re.I)  # ranks that hold parts differ rightly
+_NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
-    return [*_each_alone(history), *_weights_differ(history)]
+    alone = _each_alone(history) or _several_alone(history)
+    shared = _samples_alike(history) or _samples_counted_again(history)
+    return [*alone, *_weights_differ(history), *shared]
 
 
 def _each_alone(history: History) -> list[Claim]:
@@ -26,30 +32,86 @@ def _each_alone(history: History) -> list[Claim]:
     stated = {file.rank: file for file in history.seen.files if file.rank is not None and file.world_sizes}
     if len(stated) < 2 or any(set(file.world_sizes) != {1} for file in stated.values()):
         return []
-    proofs = [
-        Proof(
-            Event(EventKind.LINE, "this process states a world of size 1", file.name, 0, rank, source="survey"),
-            Role.ROOT,
-        )
+    events = [
+        Event(EventKind.LINE, "this process states a world of size 1", file.name, 0, rank, source="survey")
         for rank, file in sorted(stated.items())
         if rank is not None
     ]
-    return [
-        _claim(
-            "perf.unexpected-parallelization-or-device",
-            "each-process-trains-alone",
-            "Every process trains by itself",
-            "{ranks} each state a world of size 1: they never joined one group, so each trains the whole model on its own.",
-            proofs,
-        )
-    ]
+    return [_alone("{ranks}", events)]
+
+
+def _several_alone(history: History) -> list[Claim]:
+    """Several processes that wrote into one file, each the only one of its world. One process states its size
+    once, and then each epoch once; where both are said twice, in the same words, two processes said it."""
+    for file in history.seen.files:
+        if file.is_report or file.rank is not None or len(file.world_sizes) < 2 or set(file.world_sizes) != {1}:
+            continue
+        entries = [entry for entry in file.ranks.values() if entry.course is not None]
+        if len(entries) == 1 and entries[0].course is not None and _is_told_twice(entries[0].course.of("loss")):
+            text = f"{len(file.world_sizes)} processes state a world of size 1, and each reports the same epochs"
+            return [_alone("The processes", [Event(EventKind.LINE, text, file.name, 0, None, source="survey")])]
+    return []
+
+
+def _is_told_twice(readings: list[Reading]) -> bool:
+    """Each place of the course was reported by as many lines of the same words as any other, and by more than one."""
+    told = Counter((reading.at, _NUMBERS.sub("#", reading.text)) for reading in readings)
+    return len({at for at, _ in told}) > 1 and set(told.values()) != {1} and len(set(told.values())) == 1
+
+
+def _alone(who: str, events: list[Event]) -> Claim:
+    return _claim(
+        "perf.unexpected-parallelization-or-device",
+        "each-process-trains-alone",
+        "Every process trains by itself",
+        f"{who} each state a world of size 1: they never joined one group, so each trains the whole model on its own.",
+        [Proof(event, Role.ROOT) for event in events],
+    )
+
+
+def _samples_alike(history: History) -> list[Claim]:
+    """Several ranks print the same samples, in the same order, for the same place in training."""
+    printed: dict[tuple[str, object], dict[int, Event]] = defaultdict(dict)
+    for event in history.seen.events:
+        if event.source == "samples" and event.rank is not None:
+            printed[(str(event.data["what"]), event.data["at"])].setdefault(event.rank, event)
+    seen = [by_rank for by_rank in printed.values() if len(by_rank) > 1]
+    if not seen or any(len({event.data["value"] for event in by_rank.values()}) > 1 for by_rank in seen):
+        return []
+    return [_not_sharded("{ranks} print the same samples in the same order", list(seen[0].values()))]
+
+
+def _samples_counted_again(history: History) -> list[Claim]:
+    """Every epoch takes as many samples over all ranks as the data set has, times the ranks."""
+    sizes = {event.data["value"]: event for event in history.seen.events if event.source == "data size"}
+    totals = [event for event in history.seen.events if event.source == "data total"]
+    counted = {event.data["value"] for event in totals}
+    if len(sizes) != 1 or len(counted) != 1 or len({event.data["at"] for event in totals}) < _FEWEST:
+        return []
+    (size, stated), total = next(iter(sizes.items())), counted.pop()
+    times, rest = divmod(total, size)
+    if rest or times < 2 or len(history.world.all_ranks) not in (0, 1, times):
+        return []
+    what = f"Every epoch takes {total} samples of a data set that has {size}"
+    return [_not_sharded(what, [stated, *totals])]
+
+
+def _not_sharded(what: str, events: list[Event]) -> Claim:
+    return _claim(
+        "perf.unexpected-parallelization-or-device",
+        "data-not-sharded",
+        "All ranks train on the same samples",
+        f"{what}: the data are not split among the ranks, so each trains on all of them.",
+        [Proof(event, Role.ROOT) for event in events],
+        ("fix-distributed-api-usage", "fix-batch-size-or-data-partition", "fix-dataset-api-usage"),
+    )
 
 
 def _weights_differ(history: History) -> list[Claim]:
     """The same quantity of the model, printed by several ranks for the same step, with different values."""
     printed: dict[tuple[str, object], dict[int, Event]] = defaultdict(dict)
     for event in history.seen.events:
-        if event.source == "checksum" and event.rank is not None:
+        if event.source == "checksum" and event.rank is not None and not _OF_A_PART.search(event.text):
             at = event.data["at"] or (_AT_THE_END if _is_after_training(event, history) else None)
             if at is not None:
                 printed[(str(event.data["what"]), at)].setdefault(event.rank, event)
@@ -59,30 +121,42 @@ def _weights_differ(history: History) -> list[Claim]:
     if len(differing) < _FEWEST and all(at != _AT_THE_END for _, at in differing):
         return []
     last = list(differing.values())[-1]
-    proofs = [Proof(event, Role.ROOT) for event in last.values()]
     what = next(iter(last.values())).data["what"]
-    return [
-        _claim(
-            "perf.unexpected-intermediate-result",
-            "weights-differ-between-ranks",
-            "The ranks' models differ",
-            f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart.",
-            proofs,
-        )
-    ]
+    odd = _odd_ones(list(differing.values()))
+    claim = _claim(
+        "perf.unexpected-intermediate-result",
+        "weights-differ-between-ranks",
+        "The ranks' models differ",
+        f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart.",
+        [Proof(event, Role.ROOT if rank in odd or not odd else Role.SUPPORTS) for rank, event in last.items()],
+    )
+    if odd:
+        claim.summary = f"The {what} of {{ranks}} is not that of all other ranks for the same step: the model there went another way."
+        claim.blame = Blame.ODD
+    return [claim]
+
+
+def _odd_ones(differing: list[dict[int, Event]]) -> frozenset[int]:
+    """The ranks, fewer than half, that every time alone have other values than all the rest, which agree."""
+    found: set[frozenset[int]] = set()
+    for by_rank in differing:
+        value, count = Counter(event.data["value"] for event in by_rank.values()).most_common(1)[0]
+        if count * 2 <= len(by_rank):
+            return frozenset()
+        found.add(frozenset(rank for rank, event in by_rank.items() if event.data["value"] != value))
+    return found.pop() if len(found) == 1 else frozenset()
 
 
 def _is_after_training(event: Event, history: History) -> bool:
-    """The rank trained, and had taken its last step when it printed this: by then all models are the same, unless each
-    rank holds a part."""
-    if "shard" in event.text.lower():
-        return False
+    """The rank trained, and had taken its last step when it printed this: by then all models are the same."""
     file = history.file_of(event)
     entry = file.ranks.get(event.rank) if file is not None else None
     return entry is not None and entry.last_progress is not None and entry.last_progress < event.line
 
 
-def _claim(symptom: str, cause: str, title: str, summary: str, proofs: list[Proof]) -> Claim:
+def _claim(
+    symptom: str, cause: str, title: str, summary: str, proofs: list[Proof], patterns: tuple[str, ...] = ()
+) -> Claim:
     return Claim(
         rule=None,
         symptom=symptom,
@@ -95,4 +169,5 @@ def _claim(symptom: str, cause: str, title: str, summary: str, proofs: list[Proo
         priority=50,
         confidence=Confidence.LIKELY,
         proofs=proofs,
+        patterns=patterns,
     )

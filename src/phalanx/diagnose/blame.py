@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
+from phalanx.diagnose.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Frame, Role
+from phalanx.model import EventKind, Frame, Role, Stage
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 
@@ -60,9 +61,17 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
     if len(printers) > 1 and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
+    if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
+        return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
     if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
         return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
+
+
+def _still_meeting(history: History) -> frozenset[int]:
+    """Ranks that failed while the group was being set up."""
+    stages = ((event.rank, stage_of(event, history.file_of(event), False)) for event in history.exceptions)
+    return frozenset(rank for rank, stage in stages if rank is not None and stage is Stage.COMM)
 
 
 def _is_partly_unknown(claim: Claim, history: History) -> bool:

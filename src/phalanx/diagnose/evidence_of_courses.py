@@ -1,4 +1,5 @@
-"""What the course of training shows and no program says: a loss that never changes or grows, steps that get slower.
+"""What the course of training shows and no program says: a loss that never changes or grows, steps that get slower,
+memory that grows, an accuracy that cannot be, a rank whose data come late.
 
 Each becomes a sentence that rules match like a log's line. Such courses are looked for in logs only, and claimed only
 where they are beyond noise: a healthy job's loss jumps, and its first steps are slow.
@@ -7,7 +8,7 @@ where they are beyond noise: a healthy job's loss jumps, and its first steps are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from phalanx.model import Event, EventKind
@@ -22,6 +23,17 @@ _GROWS = 8.0  # times: how much a loss must have grown
 _LEAPS = 50.0  # times: how far a first step must lead away
 _SLOWS = 3.0  # times: how much longer steps must have become
 _MOSTLY = 0.8
+_LEAKS = 1.25  # times: how much memory must have grown, and still grow at the end
+_CHANCE = 0.25  # an accuracy above this has been learnt, unless the loss is just that of guessing
+_EVEN_CHANCE = 0.55
+_AS_BY_CHANCE = 0.15  # how near a loss must be to that of guessing
+_JUST_AS_BY_CHANCE = 0.03
+_UNMOVED = 0.03  # of the loss: how far apart nearly all reports may lie
+_UNLEARNT = 0.01  # of the loss: less than this is no progress
+_LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
+_LATE = 5.0  # times: how much longer than the others' a rank's data must take
+_BOUND = 3.0  # times: how much longer than the computing waiting for data must be
+_WORTH = 0.05  # seconds a step that are worth a word
 
 
 def take_in(seen: Observations, collector: Collector) -> None:
@@ -32,6 +44,9 @@ def take_in(seen: Observations, collector: Collector) -> None:
         for event in _sentences(file):
             seen.events.append(event)
             seen.matches.extend(collector.matches_of(event))
+    for event in _between_ranks([file for file in seen.files if not file.is_report]):
+        seen.events.append(event)
+        seen.matches.extend(collector.matches_of(event))
 
 
 def _sentences(file: FileSurvey) -> Iterator[Event]:
@@ -40,6 +55,35 @@ def _sentences(file: FileSurvey) -> Iterator[Event]:
             continue
         for text, reading in _shown_by(entry.course):
             yield Event(EventKind.LINE, f"training course: {text}", file.name, reading.line, rank, source="course")
+
+
+def _between_ranks(files: list[FileSurvey]) -> Iterator[Event]:
+    """What waiting for data costs: all ranks, or one rank whose data take long, step after step, while all others' are there at once."""
+    times: dict[int | None, list[Reading]] = {}
+    names: dict[int | None, str] = {}
+    computing: list[float] = []
+    for file in files:
+        for rank, entry in file.ranks.items():
+            readings = entry.course.of("data seconds")[1:] if entry.course is not None else []
+            if entry.course is not None and len(readings) >= _FEWEST:
+                times[rank], names[rank] = readings, file.name
+                steps = entry.course.of("compute seconds") or entry.course.of("seconds")
+                computing.append(_middle(reading.value for reading in steps) if steps else math.inf)
+    waiting = [_middle(reading.value for reading in readings) for readings in times.values()]
+    if waiting and min(waiting) > max(_BOUND * max(computing), _WORTH):
+        rank, readings = next(iter(times.items()))
+        text = f"training course: each step waits {min(waiting):g} for its data and computes for {max(computing):g}"
+        yield Event(EventKind.LINE, text, names[rank], readings[-1].line, rank, source="course")
+    times.pop(None, None)
+    if len(times) < 2:
+        return
+    middle = {rank: _middle(reading.value for reading in readings) for rank, readings in times.items()}
+    slowest = max(middle, key=lambda rank: middle[rank])
+    others = max(value for rank, value in middle.items() if rank != slowest)
+    least = sorted(reading.value for reading in times[slowest])[len(times[slowest]) // 4]
+    if middle[slowest] > max(_LATE * others, _WORTH) and least > 2 * others:
+        text = f"training course: rank {slowest} waits {middle[slowest]:g} for its data at each step, the other ranks at most {others:g}"
+        yield Event(EventKind.LINE, text, names[slowest], times[slowest][-1].line, slowest, source="course")
 
 
 def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
@@ -52,6 +96,17 @@ def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
         yield f"the loss stays at {losses[0].printed} from the first report to the last", losses[-1]
     elif _grows(losses):
         yield f"the loss grows from {losses[0].printed} to {losses[-1].printed}", losses[-1]
+    elif _is_at_chance(losses, course.of("accuracy")):
+        yield (
+            f"the model guesses: the loss goes from {losses[0].printed} to {losses[-1].printed}, the accuracy is {course.of('accuracy')[-1].printed}",
+            losses[-1],
+        )
+    if _is_a_sum(course.of("accuracy"), losses):
+        highest = max(course.of("accuracy"), key=lambda reading: reading.value)
+        yield f"an accuracy of {highest.printed}, which no model has", highest
+    if _leaks(course.of("memory")):
+        readings = course.of("memory")
+        yield f"memory grows with every report, from {readings[0].printed} to {readings[-1].printed}", readings[-1]
     for kind in ("learning rate", "gradient norm"):
         readings = course.of(kind)
         if _is_constant(readings) and readings[0].value == 0 and _is_exact(readings[0].printed, kind):
@@ -72,6 +127,42 @@ def _is_constant(readings: list[Reading]) -> bool:
     return _is_enough(readings, _FEWEST) and (digits >= 4 or readings[0].value == 0)
 
 
+def _is_at_chance(losses: list[Reading], accuracies: list[Reading]) -> bool:
+    """The loss is that of guessing among as many classes as the accuracy says, from the first report to the last."""
+    if not _is_enough(losses, _FEWEST_FOR_TREND) or not _is_enough(accuracies, _FEWEST_FOR_TREND):
+        return False
+    third = len(losses) // 3
+    first, last = (_middle(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
+    reached = _middle(reading.value for reading in accuracies[-third:])
+    if not 0 < reached <= _EVEN_CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
+        return False
+    values = sorted(reading.value for reading in losses)
+    if values[-1 - len(values) // 20] - values[len(values) // 20] > _UNMOVED * last:
+        return False  # it moves, so a few reports do not tell where to
+    nearness = _AS_BY_CHANCE if reached <= _CHANCE else _JUST_AS_BY_CHANCE
+    return first - last < _UNLEARNT * first and abs(last + math.log(reached)) < nearness * last
+
+
+def _is_a_sum(accuracies: list[Reading], losses: list[Reading]) -> bool:
+    """An accuracy above 1, which was added up over ranks: it comes up to their number and not beyond. A percentage that small goes with a large loss."""
+    later = [reading.value for reading in accuracies[len(accuracies) // 2 :]]
+    if len(accuracies) < 3 or not losses or not losses[-1].value < _LEARNT:
+        return False
+    bound = math.ceil(max(reading.value for reading in accuracies) - 1e-9)
+    return bound > 1 and max(later) > 0.98 * bound and min(later) > max(1.0, 0.6 * bound)
+
+
+def _leaks(readings: list[Reading]) -> bool:
+    """Nearly every report has more than the one before, to the end: caches fill up, and then stay."""
+    values = [reading.value for reading in readings]
+    if not _is_enough(readings, _FEWEST_FOR_TREND + 2) or min(values) <= 0:
+        return False
+    ups = sum(after > before for before, after in pairwise(values))
+    half = len(values) // 2
+    grown, late = values[-1] - values[0], values[-1] - values[half]
+    return ups >= _MOSTLY * (len(values) - 1) and values[-1] > _LEAKS * values[0] and late > grown / 4
+
+
 def _is_enough(readings: list[Reading], fewest: int) -> bool:
     """Reports of different steps, or more of them where the lines do not tell the step."""
     places = {reading.at for reading in readings}
@@ -88,13 +179,12 @@ def _grows(readings: list[Reading]) -> bool:
     values = [reading.value for reading in readings]
     if not _is_enough(readings, _FEWEST_FOR_TREND) or min(values) <= 0:
         return False
-    from statistics import median  # it takes long to load, and few logs get here
 
     third = len(values) // 3
     first, last = values[:third], values[-third:]
-    if median(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
+    if _middle(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
         return True  # the first step led away, and nothing led back
-    return median(last) > _GROWS * median(first) and min(last) > max(first) and values[-1] > median(last) / 2
+    return _middle(last) > _GROWS * _middle(first) and min(last) > max(first) and values[-1] > _middle(last) / 2
 
 
 def _rises(values: list[float]) -> bool:
@@ -102,8 +192,14 @@ def _rises(values: list[float]) -> bool:
     values = values[1:]
     if len(values) < _FEWEST_FOR_TREND or min(values) <= 0:
         return False
-    from statistics import median
 
     ups = sum(after > before for before, after in pairwise(values))
     third = len(values) // 3
-    return ups >= _MOSTLY * (len(values) - 1) and median(values[-third:]) > _SLOWS * median(values[:third])
+    return ups >= _MOSTLY * (len(values) - 1) and _middle(values[-third:]) > _SLOWS * _middle(values[:third])
+
+
+def _middle(values: Iterable[float]) -> float:
+    """The median. `statistics` takes long to load, and few logs get here."""
+    from statistics import median
+
+    return float(median(values))

@@ -75,10 +75,18 @@ _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
 _DATA_PLACES = lazy(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader|records?)\w*\.py$", re.I)
 _DATA_FUNCTIONS = lazy(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
 _DATA_LINES = lazy(
-    r"\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
+    r"\bopen\(.*\.(?:csv|tsv|txt|jsonl?|npy)\b|\bopen\(\w*(?:path|file)\w*\).*\bfor\b|\bfor \w+ in open\(|\.split\([\"'](?:,|\\t|;)[\"']\)|\bcsv\.|\bjson\.loads?\(\w*(?:line|row|rec)"
+    r"|\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
 )
 _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
+)
+# What the language says of words that are no numbers, and of rows with too many or too few of them.
+_CONVERSIONS = lazy(
+    r"could not convert string|invalid literal for|values to unpack|Expecting (?:value|property name|',' delimiter)"
+)
+_RENDEZVOUS_VARIABLES = lazy(
+    r"environ.{0,12}\b(?:\w*(?:RANK|WORLD|MASTER|COORDINATOR|NPROC|NNODES)\w*|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
 )
 _DEVICES = lazy(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
 _RAISES = lazy(r"(?:^|[:;] )(?:raise|assert)\b")
@@ -108,6 +116,9 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     if stage is Stage.BUILD:
         return Guess("build.import-error")
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
+    asked = event.user_frame.source if event.user_frame is not None else ""
+    if _RENDEZVOUS_VARIABLES.search(asked):
+        return Guess("comm.setup-failure", ("fix-communication-configuration", "fix-command-line"))
     own = _raised_by_user(event, kind)
     if own is not None and _is_about_data(event):
         return Guess("prep.data-loading-failure", ("fix-dataset", "fix-behavior-logic", "fix-dataset-api-usage"))
@@ -118,7 +129,6 @@ def guess(event: Event, stage: Stage | None) -> Guess:
         return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
         return Guess(_BY_STAGE[stage], _OWN)
-    asked = event.user_frame.source if event.user_frame is not None else ""
     for text, table in ((asked, _CALLS), *((path, _PARTS) for path in _library_paths(event))):
         for pattern, by_stage, fixes in table:
             if pattern.search(text):
@@ -133,7 +143,8 @@ def _raised_by_user(event: Event, kind: str) -> Frame | None:
     if not event.frames or not event.frames[-1].is_user_code:
         return None
     frame = event.frames[-1]
-    return frame if kind in _OF_THE_LANGUAGE or _RAISES.search(frame.source) else None
+    is_own = kind in _OF_THE_LANGUAGE or _RAISES.search(frame.source) or _CONVERSIONS.search(event.text)
+    return frame if is_own else None
 
 
 def _is_about_data(event: Event) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from phalanx.model import Event, EventKind, World
 from phalanx.sources import FileSurvey, Observations
-from phalanx.sources.survey import SUPERVISED
+from phalanx.sources.survey import SUPERVISED, RankSurvey
 
 _ENDED_BY_OTHERS = {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
 _RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them have no order among the ranks' own
@@ -185,12 +185,22 @@ class History:
             if entry is not None and entry.last_connected > event.line and _WARNING.search(event.text[:300]):
                 return True  # it could not reach its peers at first
             line = self._first_got_over(event)
-            return entry is not None and _later(entry.last_progress, entry.finished, line)
+            if entry is not None and _later(entry.last_progress, entry.finished, line):
+                return True
+            return entry is not None and self._others_trained_on(event, file, entry)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
         # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
         last = max(self._first_got_over(event), self._last_exceptions.get(event.file, 0))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
+
+    def _others_trained_on(self, event: Event, file: FileSurvey, entry: RankSurvey) -> bool:
+        """A line, no exception, of a rank that never tells of its training, in a job that trains on and in which nobody failed:
+        lines of progress are then printed by one rank for all, without its number."""
+        teller = file.ranks.get(None)
+        if event.kind is not EventKind.LINE or entry.last_progress is not None or teller is None:
+            return False
+        return not self.exceptions and not self.own_deaths and sum(n > event.line for n in teller.recent_progress) > 1
 
     def _was_only_warned(self, event: Event, file: FileSurvey) -> bool:
         """A warning in a file without any training, of a job that trains in another file and in which nobody failed: errors

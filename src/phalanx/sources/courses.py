@@ -1,4 +1,4 @@
-"""The numbers that lines of progress report (loss, learning rate, gradient norm, time, throughput), kept by rank as a course."""
+"""The numbers that lines of progress report (loss, accuracy, learning rate, times, throughput, memory), kept by rank as a course."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ _LOSS = r"(?P<value>-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf))(?![\w%])"
 _PLAIN = r"(?P<value>\d+(?:\.\d+)?)"
 _GAP = r"['\"]?\s*[:=|(\[]{0,2}\s*"
 _PER_SECOND = r"(?:samples?|images?|imgs?|tokens?|examples?|sequences?|seqs?|steps?|it|iters?|batches|records|words|frames)\s*(?:/\s*s(?:ec(?:ond)?)?\b|_per_sec\w*| per sec\w*)"
+_OF_WHAT = r"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|test|eval)[ _/-])?"
 # Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell no course of training.
 _KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("loss", "loss", lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
+    ("accuracy", "acc", lazy(rf"(?<![\w/-]){_OF_WHAT}acc(?:uracy)?\b{_GAP}{_PLAIN}(?P<percent>\s?%)?(?![\w.])")),
     ("rate", "sec", lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
     ("rate", "/s", lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
     ("seconds", "took", lazy(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
+    ("seconds", "_ms", lazy(rf"\b(?:step|iter(?:ation)?|batch|epoch)_ms\b{_GAP}{_PLAIN}")),
     ("seconds", "time", lazy(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
     ("seconds", "s/", lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
+    ("data seconds", "data", lazy(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "fwd", lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "compute", lazy(rf"\bcompute[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("memory", "rss", lazy(rf"\brss(?:_[mg]i?b)?\b{_GAP}{_PLAIN}")),
+    ("memory", "mem", lazy(rf"\b(?:(?:host|cpu|gpu|cuda|process|used)[ _])?mem(?:ory)?(?:[ _](?:used|usage|allocated|[mg]i?b))*\b{_GAP}{_PLAIN}")),
     ("learning rate", "lr", lazy(rf"\blr\b{_GAP}{_NUMBER}")),
     ("learning rate", "learning", lazy(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
     ("gradient norm", "norm", lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
@@ -66,7 +74,10 @@ class Course:
             if (match := pattern.search(low, max(place - _BEFORE_HINT, 0))) is not None:
                 taken.add(kind)
                 groups = match.groupdict()
-                reading = Reading(line, at, groups.get("value") or groups["before"] or "0", text[:200])
+                printed = groups.get("value") or groups["before"] or "0"
+                if groups.get("percent"):
+                    printed = str(float(printed) / 100)
+                reading = Reading(line, at, printed, text[:200])
                 first = self._first[kind]
                 (first if len(first) < _KEPT else self._last[kind]).append(reading)
 

@@ -8,6 +8,8 @@
 [pod/job-worker-3/pytorch] …              kubectl logs --prefix
 worker-3  | …                             docker compose
 node0:812:901 [3] NCCL INFO …             NCCL: process 812 drives device 3
+[r3] step 10 …, 3 | step 10 …             scripts' own prefixes (only where most lines have one)
+{"rank": 3, "step": 10, …                  a line of JSON
 2024-01-02T10:00:00.5Z stderr F …         any of these in what a container runtime collected
 """
 
@@ -39,7 +41,7 @@ class _Form:
     is_weak: bool = False  # too general to be believed on a single line
 
 
-_TIME = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
+_TIME = r"(?:\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?\s+|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\s*)?"
 _FORMS = (
     _Form("torch", re.compile(r"\[rank(?P<rank>\d+)\]:?\s?", re.I)),
     _Form("mpi", re.compile(r"\[(?:[^\]\s]*?(?:[@,]|mpirank:))?(?P<rank>\d+)(?:,algo-\d+)?\](?:\[\w[^\]]*\])?<std(?:out|err|diag)>:?\s?")),
@@ -49,6 +51,8 @@ _FORMS = (
     _Form("tee", re.compile(r"\[(?:default|trainer|worker|local_rank_?)(?P<rank>\d+)\]:?\s?")),
     _Form("srun", re.compile(r"\s{0,5}(?P<rank>\d{1,5}): ?"), is_weak=True),
     _Form("bracket", re.compile(r"\[(?P<rank>\d{1,4})\]:?\s"), is_weak=True),
+    _Form("column", re.compile(r"\(?(?P<rank>\d{1,4})(?:\)|\s*\|)\s"), is_weak=True),
+    _Form("short", re.compile(r"[\[(<]?[rRwW](?P<rank>\d{1,4})[\])>]?\s?[:|]?\s"), is_weak=True),
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
@@ -60,8 +64,10 @@ _COLLECTED = re.compile(
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
 _INSIDE = re.compile(
-    r"[\[(<]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
-    r"|^\s*(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
+    r"[\[(<|]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
+    r"|[{,]\s*\"(?:global_|world_)?rank\"\s*:\s*\"?(?P<d>\d+)\b"
+    r"|(?<![\w.])(?:global_)?rank=(?P<e>\d+)\b(?=.{0,80}\b(?:step|epoch|iter|loss|batch)\b)"
+    r"|^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
     r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s",
     re.I,
 )
@@ -72,6 +78,8 @@ _STRONG = tuple(form for form in _FORMS if not form.is_weak)
 _WEAK = tuple(form for form in _FORMS if form.is_weak)
 _OPENINGS = ("[", "(")
 _ENOUGH = 0.6
+_NUMBERINGS = ("srun", "column")
+_OWN_WORDS = ("short", "column")
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ class Dialect:
             if rank is None:
                 rank = self.ranks_by_pid.get(pid, int(nccl["device"]))
         else:
-            scope = rest[:_INSIDE_SCOPE]
+            scope = _after_time(rest)[:_INSIDE_SCOPE]
             low = scope.lower()
             may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
             inside = _INSIDE.search(scope) if may_tell else None
@@ -134,8 +142,10 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
         if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
             continue
         values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}
-        if form.name == "srun" and len(values) > max(2, len(matches) // 2):
+        if form.name in _NUMBERINGS and len(values) > max(2, len(matches) // 2):
             continue  # numbered lines (an editor's, a listing's), not labels
+        if form.name in _OWN_WORDS and values != {str(rank) for rank in range(len(values))}:
+            continue  # ranks count from 0 without a gap, whatever the script's own prefix is
         forms = (*_STRONG, form)
         break
     has_master = any("[pod/" in line and _MASTER.search(line) for line in sample)

@@ -33,6 +33,7 @@ _STATEMENTS = (
     r"Waiting for \d+/(\d{1,5}) tasks to connect",
     r"\b(\d{1,5}) replicas in sync",
     r"\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
+    r"\brank\W{1,2}\d{1,6}\W{1,3}size\W{1,2}(\d{1,6})\b",
 )
 _STATEMENT = [re.compile(statement, re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS), re.I)

@@ -16,11 +16,12 @@ from phalanx.sources.window import Window
 TRIGGERS = (
     "weight norm", "weights norm", "weight_norm", "param norm", "params norm", "param_norm", "parameter norm",
     "weight sum", "weights sum", "weight_sum", "param sum", "params sum", "param_sum", "parameter sum", "model sum",
-    "checksum", "weight hash", "weights hash", "param hash", "params hash", "parameter hash", "model hash",
+    "model norm", "model_norm", "model_sha", "weights_sha", "params_sha", "model_md5", "weights_md5", "model_hash",
+    "weights_hash", "params_hash", "model sha", "weights sha", "params sha", "fingerprint", "digest", "checksum", "weight hash", "weights hash", "param hash", "params hash", "parameter hash", "model hash",
 )  # fmt: skip
 
 _QUANTITY = re.compile(
-    r"\b(?P<what>(?:weights?|param(?:eter)?s?|model)[ _](?:norm|sum|checksum|hash))\b\W{1,4}(?P<value>[\w.+-]{3,40})",
+    r"\b(?P<what>(?:weights?|param(?:eter)?s?|model)[ _](?:l2[ _])?(?:norm|sum|mean|checksum|hash|sha\d*|md5|digest|fingerprint|crc32))\b\W{1,4}(?P<value>[\w.+-]{3,40})",
     re.I,
 )
 
