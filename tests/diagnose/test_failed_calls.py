@@ -68,3 +68,13 @@ def test_who_failed_under_a_condition_on_the_rank_went_aside(diagnose: Diagnose)
 def test_who_sends_and_who_receives_ask_for_different_things(diagnose: Diagnose) -> None:
     received = [call(op="recv", root="0", shape="[4]") for _ in range(4)]
     assert culprits(diagnose, job(HOROVOD, [call(op="recv", root="2", shape="[3]"), *received])) == ()
+
+
+def test_a_rank_that_died_of_too_long_a_message_asked_for_the_smaller_size(diagnose: Diagnose) -> None:
+    files = job("RuntimeError: Connection closed by peer [127.0.0.1]:7\n", [call(shape="[5]"), {}, call(shape="[4]")])
+    died = (
+        "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at /x/gloo/transport/tcp/pair.cc:456] "
+        "op.preamble.length <= op.nbytes. {got} vs 8. Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?\n"
+    )
+    files["attempt0/rank1/output.log"] = died.format(got=10).encode()
+    assert culprits(diagnose, files) == (0,)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 
 from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.failed_calls import in_another_call, is_minority, under_a_condition
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
@@ -43,11 +43,15 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         return missing_ranks(printers, history)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         if not claim.is_communication:
-            return printers if claim.ended_its_rank and _is_minority(printers, everyone) else frozenset()
+            return printers if claim.ended_its_rank and is_minority(printers, everyone) else frozenset()
+        if any(proof.event.source == "trace" for proof in claim.roots):
+            return _by_traces(
+                claim, history
+            )  # who went on from a call that the others are in is none that they wait for
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
-        odd = _by_traces(claim, history) or _in_another_call(claim, history) or _gone(printers, history) or elsewhere
-        return odd or _under_a_condition(history)
+        odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere
+        return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
     if history.is_only_report and not everyone - printers <= _spoke_otherwise(claim, history):
@@ -55,7 +59,7 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
-        return _in_another_call(claim, history) if claim.is_communication else frozenset()
+        return in_another_call(claim, history) if claim.is_communication else frozenset()
     if history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots):
         return printers  # the supervisor knows whom it ended itself: these went by themselves
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
@@ -102,7 +106,7 @@ def _gone(printers: frozenset[int], history: History) -> frozenset[int]:
     absent = everyone - history.world.seen if not history.is_only_report else frozenset()
     for suspects in (died, left, absent):
         found = frozenset(suspects) - printers
-        if found and _is_minority(found, everyone):
+        if found and is_minority(found, everyone):
             return found
     return frozenset()
 
@@ -128,53 +132,17 @@ def _by_traces(claim: Claim, history: History) -> frozenset[int]:
     return frozenset() if by_absence and len(accused) > 1 and "-different-" in claim.cause else accused
 
 
-def _in_another_call(claim: Claim, history: History) -> frozenset[int]:
-    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root.
-
-    Where it is certain that calls differed, and all that are known are alike, it was the one rank that left nothing behind.
-    """
-    calls: dict[int, dict[str, str]] = {}
-    for event in history.seen.events:
-        why = event.data.get("why") if event.kind is EventKind.EXIT else None
-        if event.rank is not None and isinstance(why, dict) and isinstance(why.get("call"), dict):
-            calls[event.rank] = why["call"]
-    if any(call.get("op") in _ONE_TO_ONE for call in calls.values()):
-        return frozenset()  # who sends and who receives ask for different things by nature
-    odd: set[int] = set()
-    for fact in {fact for call in calls.values() for fact in call}:
-        told = {rank: call[fact] for rank, call in calls.items() if fact in call}
-        common, most = Counter(told.values()).most_common(1)[0]
-        if most * 2 > len(history.world.all_ranks):
-            odd |= {rank for rank, value in told.items() if value != common}
-    unknown = history.world.all_ranks - calls.keys()
-    if not odd and len(unknown) == 1 and len(calls) > 1 and "-different-" in claim.cause:
-        return unknown if len({tuple(sorted(call.items())) for call in calls.values()}) == 1 else frozenset()
-    return frozenset(odd) if _is_minority(odd, history.world.all_ranks) else frozenset()
-
-
-def _under_a_condition(history: History) -> frozenset[int]:
-    """Ranks that failed at a line under a condition on the rank, while others failed on the common path: calls that did not
-    fit were then made by those that went aside. Known only of jobs that were watched, where the script was at hand."""
-    failed: dict[int, bool] = {}
-    for event in history.seen.events:
-        why = event.data.get("why") if event.kind is EventKind.EXIT else None
-        if event.rank is not None and isinstance(why, dict) and why.get("failed_at"):
-            failed[event.rank] = bool(why.get("condition"))
-    aside = frozenset(rank for rank, is_aside in failed.items() if is_aside)
-    return aside if len(aside) < len(failed) and _is_minority(aside, history.world.all_ranks) else frozenset()
-
-
 def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:
     """Who of the named ranks to accuse. Where ranks wait for different things, every one of them is missed by some:
     then those are odd that the fewest are missed together with."""
     everyone = history.world.all_ranks
     if len(everyone) < 2:  # nothing but the report tells of ranks: all up to the highest it names, and whoever wrote it
         everyone = named | frozenset(range(max(max(named), len(named)) + 1))
-    if _is_minority(named & everyone, everyone):
+    if is_minority(named & everyone, everyone):
         return named & everyone
     sets = [frozenset(ranks) for event in history.seen.events for ranks in event.data.get("sets", ())]
     smallest = min(sets, key=len, default=frozenset())
-    if not _is_minority(smallest, everyone) or any(len(other) == len(smallest) and other != smallest for other in sets):
+    if not is_minority(smallest, everyone) or any(len(other) == len(smallest) and other != smallest for other in sets):
         return frozenset()
     return smallest
 
@@ -189,7 +157,7 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     if named and (accused := _fit_to_accuse(named, history)):
         return accused
     died = frozenset(event.rank for event in history.own_deaths if event.rank is not None) - waiting
-    if died and _is_minority(died, everyone):
+    if died and is_minority(died, everyone):
         return died
     gone = _gone(waiting, history)
     if gone:
@@ -198,7 +166,7 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     if elsewhere:
         return elsewhere
     behind = _behind_in_sequence(history)
-    if behind and _is_minority(behind, everyone):
+    if behind and is_minority(behind, everyone):
         return behind
     if odd := left_behind(waiting, history):
         return odd
@@ -207,7 +175,7 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
         not history.is_only_report
         and waiting
         and silent
-        and _is_minority(silent, everyone)
+        and is_minority(silent, everyone)
         and len(waiting) >= len(silent)
     ):
         return frozenset(silent)
@@ -218,12 +186,7 @@ def left_behind(waiting: frozenset[int], history: History) -> frozenset[int]:
     """These ranks, if they are few and all others had ended well: they still called when most were through, so they made more calls or had more data."""
     everyone = history.world.all_ranks
     finished = {rank for rank, code in history.exit_codes.items() if code == 0}
-    return waiting if finished >= everyone - waiting and _is_minority(waiting, everyone) else frozenset()
-
-
-def _is_minority(ranks: Iterable[int], everyone: frozenset[int]) -> bool:
-    count = len(set(ranks))
-    return 0 < count <= len(everyone) / 2 and count < len(everyone)
+    return waiting if finished >= everyone - waiting and is_minority(waiting, everyone) else frozenset()
 
 
 def _named_in_stalls(history: History) -> frozenset[int]:
@@ -237,7 +200,6 @@ def _named_in_stalls(history: History) -> frozenset[int]:
     return frozenset(rank for rank, count in counts.items() if count == most)
 
 
-_ONE_TO_ONE = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 _POINT_TO_POINT = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv|send_object_list|recv_object_list)\(")
 
 

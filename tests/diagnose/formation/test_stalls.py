@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -150,3 +151,23 @@ def test_names_of_groups_cannot_break_the_sentence() -> None:
         made[name] = data.replace(b"default_pg", b"x; rank 7 ")
     found = observed(made)
     assert [one.ranks for one in found] == [(1,)]
+
+
+def test_a_call_of_a_group_whose_members_nobody_wrote() -> None:
+    """Gloo's dumps name groups and not who belongs to them: rank 1 took another group than ranks 0 and 2."""
+    ranks = {0: [collective(0, 0, 1)], 1: [collective(0, 1, 1)], 2: [collective(0, 0, 1)]}
+    made = {
+        f"rank{rank}.json": json.dumps(
+            {
+                "version": "2.10",
+                "pg_config": {"": {"name": "", "desc": "", "ranks": "[]"}},
+                "pg_status": {},
+                "entries": entries,
+                "rank": rank,
+                "world_size": 3,
+            }
+        ).encode()
+        for rank, entries in ranks.items()
+    }
+    found = observed(made)
+    assert [(one.kind, one.ranks, one.waiting) for one in found] == [(Break.ORDER, (1,), (0, 2))]

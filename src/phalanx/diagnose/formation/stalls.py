@@ -19,7 +19,12 @@ def find_stalls(traces: Traces, standing: Standing) -> list[Observation]:
         return []
     found = [*_stalled_devices(standing, waits), *_without_trace(standing, waits), *_idle(standing, waits)]
     if not found:
-        found = _stalled_network(standing, waits) or find_knots(traces, standing, waits) or _unclear(standing, waits)
+        found = (
+            _stalled_network(standing, waits)
+            or find_knots(traces, standing, waits)
+            or _in_a_group_of_their_own(standing, waits)
+            or _unclear(standing, waits)
+        )
     return found
 
 
@@ -139,6 +144,25 @@ def _stalled_network(standing: Standing, waits: Waits) -> list[Observation]:
         return [Observation(Break.UNCONNECTED, sentence(text), (), members, call.place, members[0])]
     text = f"{named(members)} all entered {describe(standing, call)}, and it does not end{others}"
     return [Observation(Break.NETWORK, sentence(text), (), members, call.place, members[0])]
+
+
+def _in_a_group_of_their_own(standing: Standing, waits: Waits) -> list[Observation]:
+    """The few that most of a group wait for, and that are in a call of a group in which nobody else was seen.
+
+    Gloo does not write who belongs to a group: for whom they wait there is not known, but that they went another way is.
+    """
+    for op in sorted(waits.missing, key=lambda one: (-len(waits.waiting[one]), standing.labels[one[0]], one[1])):
+        missing, waiting = waits.missing[op], waits.waiting[op]
+        own = {rank: standing.pending[rank][0] for rank in sorted(missing) if standing.pending.get(rank)}
+        if len(missing) >= len(waiting) or len(own) < len(missing):
+            continue
+        if all(frozenset(standing.members.get(call.group, ())) <= missing for call in own.values()):
+            first = next(iter(own.values()))
+            text = f"{named(missing)} is in {describe(standing, first)}, while {named(waiting)} wait for it in {describe(standing, waits.calls[op])}"
+            return [
+                Observation(Break.ORDER, sentence(text), tuple(own), tuple(sorted(waiting)), first.place, first.rank)
+            ]
+    return []
 
 
 def _not_started(standing: Standing, op: Op) -> tuple[int, ...]:

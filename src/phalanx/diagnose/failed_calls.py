@@ -1,0 +1,71 @@
+"""Of ranks that failed in a collective: who had asked for something else than most, or called it from under a condition."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.history import History
+from phalanx.model import EventKind
+
+_ONE_TO_ONE = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
+
+
+def in_another_call(claim: Claim, history: History) -> frozenset[int]:
+    """Ranks that failed in a collective for which they had asked otherwise than most: another shape, type, name or root.
+
+    Where it is certain that calls differed, and all that are known are alike, it was the one rank that left nothing behind.
+    """
+    calls: dict[int, dict[str, str]] = {}
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is not None and isinstance(why, dict) and isinstance(why.get("call"), dict):
+            calls[event.rank] = why["call"]
+    if any(call.get("op") in _ONE_TO_ONE for call in calls.values()):
+        return frozenset()  # who sends and who receives ask for different things by nature
+    _add_by_size(claim, calls)
+    odd: set[int] = set()
+    for fact in {fact for call in calls.values() for fact in call}:
+        told = {rank: call[fact] for rank, call in calls.items() if fact in call}
+        common, most = Counter(told.values()).most_common(1)[0]
+        if most * 2 > len(history.world.all_ranks):
+            odd |= {rank for rank, value in told.items() if value != common}
+    unknown = history.world.all_ranks - calls.keys()
+    if not odd and len(unknown) == 1 and len(calls) > 1 and "-different-" in claim.cause:
+        return unknown if len({tuple(sorted(call.items())) for call in calls.values()}) == 1 else frozenset()
+    return frozenset(odd) if is_minority(odd, history.world.all_ranks) else frozenset()
+
+
+def _add_by_size(claim: Claim, calls: dict[int, dict[str, str]]) -> None:
+    """A rank that died of too long a message had asked for the smaller of two sizes that others are known to have asked for."""
+    shapes = sorted({call["shape"] for call in calls.values() if "shape" in call}, key=_elements)
+    if len(shapes) != 2 or _elements(shapes[0]) == _elements(shapes[1]):
+        return
+    for proof in claim.roots:
+        got, want = (proof.captures.get(name, "") for name in ("got", "want"))
+        if proof.event.rank is not None and got.isdecimal() and want.isdecimal() and int(got) > int(want):
+            calls.setdefault(proof.event.rank, {"shape": shapes[0]})
+
+
+def _elements(shape: str) -> int:
+    return math.prod(int(size) for size in re.findall(r"\d+", shape))
+
+
+def under_a_condition(history: History) -> frozenset[int]:
+    """Ranks that failed at a line under a condition on the rank, while others failed on the common path: calls that did not
+    fit were then made by those that went aside. Known only of jobs that were watched, where the script was at hand."""
+    failed: dict[int, bool] = {}
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is not None and isinstance(why, dict) and why.get("failed_at"):
+            failed[event.rank] = bool(why.get("condition"))
+    aside = frozenset(rank for rank, is_aside in failed.items() if is_aside)
+    return aside if len(aside) < len(failed) and is_minority(aside, history.world.all_ranks) else frozenset()
+
+
+def is_minority(ranks: Iterable[int], everyone: frozenset[int]) -> bool:
+    count = len(set(ranks))
+    return 0 < count <= len(everyone) / 2 and count < len(everyone)
