@@ -28,3 +28,12 @@ def test_what_is_covered_is_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "zoo-coverage.md").read_text(encoding="utf-8")
     table = coverage_table(coverage(load_zoo(ROOT / "faults")))
     assert fill_page(page, COVERAGE, table) == page, "the zoo has changed: `make zoo-page` writes it anew"
+
+
+def test_the_readme_has_the_figures_of_the_page() -> None:
+    page = (ROOT / "docs" / "zoo.md").read_text(encoding="utf-8").split("**", 2)[-1]
+    first = page.split("\n\n")[1].splitlines()
+    rows = [line for line in first if line.startswith(("| all |", "| split ", "| framework "))]
+    assert len(rows) == 7
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert [row for row in rows if row not in readme] == [], "copy the rows of docs/zoo.md"
