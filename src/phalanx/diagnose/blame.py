@@ -45,9 +45,8 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
         if not claim.is_communication:
             return printers if claim.ended_its_rank and is_minority(printers, everyone) else frozenset()
         if any(proof.event.source == "trace" for proof in claim.roots):
-            return _by_traces(
-                claim, history
-            )  # who went on from a call that the others are in is none that they wait for
+            # Who went on from a call that the others are in is none that they wait for.
+            return _by_traces(claim, history)
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere

@@ -179,7 +179,6 @@ def _grows(readings: list[Reading]) -> bool:
     values = [reading.value for reading in readings]
     if not _is_enough(readings, _FEWEST_FOR_TREND) or min(values) <= 0:
         return False
-
     third = len(values) // 3
     first, last = values[:third], values[-third:]
     if _middle(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
