@@ -21,6 +21,14 @@ from phalanx.knowledge.literals import required_literals
         (r"x*colour", {"colour"}),
         (r"(?i:broadcast)\w* \[missing ranks", {" [missing ranks"}),
         (r"NCCL INFO .*Init START", {"Init START"}),
+        # No plain one is rare: they are composed of what stands side by side.
+        (r"\d+ timed? ?out\d", {" timeout", " time out", " timedout", " timed out"}),
+        (
+            r"(?:NPU|XPU) (?:function )?error\d",
+            {"NPU error", "NPU function error", "XPU error", "XPU function error"},
+        ),
+        (r"(?:DistBackendError|DistError): ?", {"DistBackendError:", "DistError:"}),
+        (r"[Hh]ost_?file\d", {"Host_file", "Hostfile", "host_file", "hostfile"}),
     ],
 )
 def test_finds_the_best_literal(pattern: str, expected: set[str]) -> None:

@@ -29,6 +29,7 @@ from phalanx.sources.window import Window
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
+_LEAST_HEAD = 2 << 10  # the heads of hundreds of ranks are all alike; their ends are not
 _LONGEST_REPORT = 512 << 10
 _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and to hold what is said in it
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
@@ -106,8 +107,8 @@ def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
     text = pattern.expression.pattern
     if pattern.is_common and text not in refused:
-        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals_by)]
-    return [Needle(literal, False, pattern.ignores_case) for literal in sorted(pattern.literals)]
+        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals, pattern.literals_by)]
+    return [Needle(literal, False, pattern.ignores_case, pattern.once) for literal in sorted(pattern.literals)]
 
 
 class _FileReader:
@@ -178,7 +179,8 @@ class _FileReader:
 
     def _begin(self, piece: Piece) -> bool:
         """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
-        head = bytes(piece.data[: self._sample])
+        is_one_of_many = self._sample == _LEAST_SAMPLE < len(piece.data)
+        head = bytes(piece.data[: _LEAST_HEAD if is_one_of_many else self._sample])
         name = self._input.name
         record = read_record(name, bytes(piece.data), self._survey.rank) if piece.is_last else None
         if record is not None:

@@ -17,26 +17,26 @@ _GAP = r"['\"]?\s*[:=|(\[]{0,2}\s*"
 _PER_SECOND = r"(?:samples?|images?|imgs?|tokens?|examples?|sequences?|seqs?|steps?|it|iters?|batches|records|words|frames)\s*(?:/\s*s(?:ec(?:ond)?)?\b|_per_sec\w*| per sec\w*)"
 _OF_WHAT = r"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|test|eval)[ _/-])?"
 # Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell no course of training.
-_KINDS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("loss", "loss", lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
-    ("accuracy", "acc", lazy(rf"(?<![\w/-]){_OF_WHAT}acc(?:uracy)?\b{_GAP}{_PLAIN}(?P<percent>\s?%)?(?![\w.])")),
-    ("rate", "sec", lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
-    ("rate", "/s", lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
-    ("seconds", "took", lazy(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
-    ("seconds", "_ms", lazy(rf"\b(?:step|iter(?:ation)?|batch|epoch)_ms\b{_GAP}{_PLAIN}")),
-    ("seconds", "time", lazy(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
-    ("seconds", "s/", lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
-    ("data seconds", "data", lazy(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
-    ("compute seconds", "fwd", lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
-    ("compute seconds", "compute", lazy(rf"\bcompute[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
-    ("memory", "rss", lazy(rf"\brss(?:_[mg]i?b)?\b{_GAP}{_PLAIN}")),
-    ("memory", "mem", lazy(rf"\b(?:(?:host|cpu|gpu|cuda|process|used)[ _])?mem(?:ory)?(?:[ _](?:used|usage|allocated|[mg]i?b))*\b{_GAP}{_PLAIN}")),
-    ("learning rate", "lr", lazy(rf"\blr\b{_GAP}{_NUMBER}")),
-    ("learning rate", "learning", lazy(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
-    ("gradient norm", "norm", lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
+# Of each kind: a hint that stands in every match, and how far before the hint a match may begin. Lines are long, and most of them is passed over.
+_KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
+    ("loss", "loss", 10, lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
+    ("accuracy", "acc", 12, lazy(rf"(?<![\w/-]){_OF_WHAT}acc(?:uracy)?\b{_GAP}{_PLAIN}(?P<percent>\s?%)?(?![\w.])")),
+    ("rate", "sec", 48, lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("rate", "/s", 48, lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("seconds", "took", 0, lazy(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
+    ("seconds", "_ms", 12, lazy(rf"\b(?:step|iter(?:ation)?|batch|epoch)_ms\b{_GAP}{_PLAIN}")),
+    ("seconds", "time", 12, lazy(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
+    ("seconds", "s/", 48, lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
+    ("data seconds", "data", 0, lazy(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "fwd", 0, lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "compute", 0, lazy(rf"\bcompute[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("memory", "rss", 0, lazy(rf"\brss(?:_[mg]i?b)?\b{_GAP}{_PLAIN}")),
+    ("memory", "mem", 10, lazy(rf"\b(?:(?:host|cpu|gpu|cuda|process|used)[ _])?mem(?:ory)?(?:[ _](?:used|usage|allocated|[mg]i?b))*\b{_GAP}{_PLAIN}")),
+    ("learning rate", "lr", 0, lazy(rf"\blr\b{_GAP}{_NUMBER}")),
+    ("learning rate", "learning", 0, lazy(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
+    ("gradient norm", "norm", 12, lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
 )  # fmt: skip
 _NOT_TRAINING = lazy(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
-_BEFORE_HINT = 48  # no expression begins further before its hint; lines are long, and most of them is passed over
 _KEPT = 300  # readings of one kind: this many of the first, and of the last
 
 
@@ -67,11 +67,11 @@ class Course:
         if _NOT_TRAINING.search(low[:40]):
             return
         taken: set[str] = set()
-        for kind, hint, pattern in _KINDS:
+        for kind, hint, reach, pattern in _KINDS:
             place = low.find(hint)
             if place < 0 or kind in taken:
                 continue
-            if (match := pattern.search(low, max(place - _BEFORE_HINT, 0))) is not None:
+            if (match := pattern.search(low, max(place - reach, 0))) is not None:
                 taken.add(kind)
                 groups = match.groupdict()
                 printed = groups.get("value") or groups["before"] or "0"

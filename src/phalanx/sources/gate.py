@@ -135,9 +135,7 @@ class GatedNeedles:
         wanted: tuple[set[bytes], set[bytes]] = (set(), set())  # as they are, and in any case of letters
         common: dict[int, Needle] = {}
         for number, needle in enumerate(self._all.needles):
-            texts = {needle.text}
-            if needle.is_expression:
-                texts = set(needle.literals_by(is_sampled) if needle.literals_by else ())
+            texts = needle.literals_rare_by(is_sampled)
             literals = {text.encode().lower() if needle.ignores_case else text.encode() for text in texts}
             sampled = lowered if needle.ignores_case else sample
             if needle.is_expression and (not literals or any(literal in sampled for literal in literals)):

@@ -68,15 +68,24 @@ class Hit:
 class Needle:
     """Something to look for: a literal, or an expression where no literal of it is rare enough.
 
-    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. `literals_by` tells, for
-    an expression, strings of which one stands in every match, preferably none of them common in the eyes of who asks.
+    `once` asks for one occurrence a piece only, for what is common and needs to be seen just once. Of an expression, one of
+    `literals` stands in every match; `literals_by` finds other such strings, slowly, if they are common in the eyes of who asks.
     """
 
     text: str
     is_expression: bool = False
     ignores_case: bool = False
     once: bool = False
+    literals: frozenset[str] = field(default=frozenset(), compare=False)
     literals_by: LiteralsBy | None = field(default=None, compare=False)
+
+    def literals_rare_by(self, is_common: Callable[[str], bool]) -> frozenset[str]:
+        """Strings of which one stands in every match, none of them common if that can be; of a few expressions none is known."""
+        if not self.is_expression:
+            return frozenset({self.text})
+        if self.literals_by is not None and (not self.literals or any(map(is_common, self.literals))):
+            return self.literals_by(is_common)
+        return self.literals
 
 
 class NeedleSet:
@@ -196,7 +205,8 @@ def pieces(
         offset += cut
         is_first = False
         carried = filled - cut
-        buffer[:carried] = buffer[cut:]
+        with memoryview(buffer) as view:  # a slice of the buffer itself would be a copy
+            view[:carried] = view[cut:]
 
 
 def _fill(stream: BinaryIO, buffer: bytearray, filled: int) -> tuple[int, Exception | None]:

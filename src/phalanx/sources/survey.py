@@ -35,8 +35,8 @@ _STATEMENTS = (
     r"\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
     r"\brank\W{1,2}\d{1,6}\W{1,3}size\W{1,2}(\d{1,6})\b",
 )
-_STATEMENT = [re.compile(statement, re.I) for statement in _STATEMENTS]
-_ANY_STATEMENT = re.compile("|".join(_STATEMENTS), re.I)
+_STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
+_ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
 _LARGEST_WORLD = 200_000
 
 
@@ -122,7 +122,7 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
         picked.setdefault((start, stop), set()).add(number)
     for (start, stop), numbers in picked.items():
         pattern = _STATEMENT[numbers.pop()] if len(numbers) == 1 else _ANY_STATEMENT
-        for match in pattern.finditer(sample[start : min(stop, start + 4096)].decode("utf-8", "replace")):
+        for match in pattern.finditer(sample, start, min(stop, start + 4096)):
             size = int(next(value for value in match.groups() if value is not None))
             if 0 < size <= _LARGEST_WORLD:
                 yield size
