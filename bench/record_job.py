@@ -13,29 +13,26 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-kind, width, depth, batch, rounds, steps = sys.argv[1], *map(int, sys.argv[2:7])
-modes, out = sys.argv[7].split(","), Path(sys.argv[8])
+from record_models import make
 
-
-def model() -> nn.Module:
-    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.ReLU())]
-    made = nn.Sequential(*layers, nn.Linear(width, 1))
-    if kind == "ddp":
-        return nn.parallel.DistributedDataParallel(made)
-    from torch.distributed.fsdp import fully_shard
-
-    for layer in made:
-        if isinstance(layer, nn.Linear):
-            fully_shard(layer)
-    return fully_shard(made)
-
+kind, size, seconds, keep = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+modes, out = sys.argv[5].split(","), Path(sys.argv[6])
+BLOCK = 1.0  # seconds that a block of steps takes at least
 
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
-net = model()
+net, layers, inputs, loss_of = make(size)
 parameters = sum(one.numel() for one in net.parameters())
+of_layers = sum(one.numel() for layer in layers for one in layer.parameters())
+if kind == "ddp":
+    net = nn.parallel.DistributedDataParallel(net)
+else:
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in layers:
+        fully_shard(layer)
+    net = fully_shard(net)
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-inputs = torch.randn(batch, width)
 
 
 def run(count: int) -> tuple[float, float]:
@@ -44,7 +41,7 @@ def run(count: int) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     for _ in range(count):
         optimizer.zero_grad()
-        net(inputs).square().mean().backward()
+        loss_of(net(inputs)).backward()
         optimizer.step()
     return (time.process_time() - cpu) / count, (time.perf_counter() - wall) / count
 
@@ -72,27 +69,60 @@ def switch(mode: str) -> None:
         recording.dispatch.stand_between(recorder.handle)
 
 
-def counted(mode: str) -> tuple[int, int]:
+def counted(mode: str) -> tuple[int, int, int]:
     ring = getattr(keepers.get(mode), "_ring", None)
-    return recorder.journal.bytes_of_log, ring.bytes_kept if ring is not None else recorder.journal.bytes_of_tensors
+    kept = ring.bytes_kept if ring is not None else recorder.journal.bytes_of_tensors
+    return recorder._numbering.calls, recorder.journal.bytes_of_log, kept
 
 
-for mode in ("off", *modes, *modes):  # DDP lays out its buckets, optimizers make their state, rings take their memory
+def bytes_read() -> float:
+    """Of tensors, a step, for fingerprints: counted in two steps that are not timed."""
+    journal, sizes = recorder.journal, []
+    really = journal.prints
+
+    def prints(prefix: str, held: list[Any], *more: Any, **named: Any) -> Any:
+        sizes.append(sum(one.size for one in held))
+        return really(prefix, held, *more, **named)
+
+    journal.prints = prints
+    run(2)
+    del journal.prints
+    return sum(sizes) / 2
+
+
+# DDP lays out its buckets, optimizers make their state, rings take their memory: both halves of it.
+for mode in ("off", *modes):
     switch(mode)
-    run(max(steps, 9))
+    run(3 if mode != "ring" else 4 * keep)
+switch(modes[0])
+read = bytes_read()
+switch("off")
+slowest = torch.tensor(run(4)[1])
+dist.all_reduce(slowest, dist.ReduceOp.MAX)
+# Whole stretches of a ring in every block, or some would have a snapshot more than others.
+steps = max(1, round(BLOCK / float(slowest) / keep)) * keep
+rounds = min(40, max(5, round(seconds / (float(slowest) * steps * (1 + len(modes))))))
 rows: list[dict[str, Any]] = []
 for number in range(rounds):
     order = ["off", *modes]
+    turn = number // 2 % len(order)
+    order = order[turn:] + order[:turn]
     for mode in order if number % 2 else reversed(order):
         switch(mode)
         before = counted(mode)
         cpu, wall = run(steps)
-        log, tensors = (now - then for now, then in zip(counted(mode), before, strict=True))
+        calls, log, tensors = ((now - then) / steps for now, then in zip(counted(mode), before, strict=True))
         rows.append(
-            {"round": number, "mode": mode, "cpu": cpu, "wall": wall, "log": log / steps, "kept": tensors / steps}
+            {"round": number, "mode": mode, "cpu": cpu, "wall": wall, "calls": calls, "log": log, "kept": tensors}
         )
 switch(modes[0])
 ring = getattr(keepers.get("ring"), "_ring", None)
-found = {"parameters": parameters, "rows": rows, "ring": ring.most_bytes if ring is not None else 0}
+found = {
+    "parameters": parameters,
+    "of_layers": of_layers,
+    "read": read,
+    "rows": rows,
+    "ring": ring.most_bytes if ring is not None else 0,
+}
 (out / f"{dist.get_rank()}.json").write_text(json.dumps(found))
 dist.destroy_process_group()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from phalanx.replay.inside.phalanx_record import fingerprints
 from phalanx.replay.inside.phalanx_record.fingerprints import (
-    Bytes,
+    Told,
     append_line,
+    copy_memory,
     different_ranges,
     fingerprint,
+    look_of,
     part_size,
 )
+from phalanx.replay.inside.phalanx_record.memory import Bytes
 from phalanx.replay.inside.phalanx_record.records import put
 from phalanx.replay.native import Native
 from phalanx.replay.record import INSIDE
@@ -106,11 +109,11 @@ def test_a_line_is_the_same_by_the_library_and_by_numpy(tmp_path: Path) -> None:
         log = os.open(tmp_path / name, os.O_WRONLY | os.O_CREAT)
         for number, case in enumerate(cases):
             held = [Bytes(one) for one in case]
-            first, copy = ctypes.c_uint64(), numpy.zeros(sum(map(len, case)) + 1, numpy.uint8)
+            told, copy = Told(), numpy.zeros(sum(map(len, case)) + 1, numpy.uint8)
             prefix = f'"n":{number},"in":['
-            sizes.append(append_line(log, prefix, held, True, copy.ctypes.data, first if case else None))
+            sizes.append(append_line(log, prefix, held, True, copy.ctypes.data, told))
             sizes.append(append_line(log, prefix, held, False))
-            wholes.append(first.value)
+            wholes.append(told[0])
             copies.append(copy.tobytes())
         os.close(log)
         lines = (tmp_path / name).read_bytes().splitlines(keepends=True)
@@ -125,6 +128,63 @@ def test_a_line_is_the_same_by_the_library_and_by_numpy(tmp_path: Path) -> None:
         assert written("library") == expected
         with pytest.raises(OSError, match="Bad file descriptor"):
             append_line(-1, "", [], True)
+    finally:
+        fingerprints._native.clear()
+        native.close()
+
+
+@pytest.mark.parametrize("by", ["numpy", "library"])
+def test_numbers_that_are_not_finite_are_seen_wherever_they_stand(by: str, tmp_path: Path) -> None:
+    """In rows and behind them; in types of every width. Large numbers, and those of types that are not looked at, are finite."""
+    native = Native()
+    if by == "library" and not native.path:
+        pytest.skip("needs a C compiler")
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+
+    def is_odd(values: Any, name: str) -> bool:
+        told = Told()
+        append_line(log, "[", [Bytes(values)], False, 0, told, look_of(name))
+        return bool(told[1])
+
+    try:
+        assert by == "numpy" or fingerprints.use(native.path)
+        for name, kind in (("float32", "f4"), ("float64", "f8"), ("float16", "f2")):
+            for count in (1, 7, 40_003):
+                values = numpy.full(count, numpy.finfo(kind).max, kind)
+                values[::2] *= -1
+                assert not is_odd(values, f"torch.{name}")
+                for place in {0, count // 2, count - 1}:
+                    for odd in (numpy.nan, numpy.inf, -numpy.inf):
+                        changed = values.copy()
+                        changed[place] = odd
+                        assert is_odd(changed, f"torch.{name}"), (name, count, place, odd)
+                        assert not is_odd(changed, "torch.int32")
+        brain = numpy.full(1000, 0x7F7F, numpy.uint16)
+        assert not is_odd(brain, "torch.bfloat16")
+        brain[999] = 0x7F80
+        assert is_odd(brain, "torch.bfloat16")
+    finally:
+        os.close(log)
+        fingerprints._native.clear()
+        native.close()
+
+
+@pytest.mark.parametrize("by", ["numpy", "library"])
+def test_copies_are_whole_from_and_to_any_place(by: str) -> None:
+    """Past the cache or through it: at the sizes between, and where nothing is aligned."""
+    native = Native()
+    if by == "library" and not native.path:
+        pytest.skip("needs a C compiler")
+    source = numpy.random.default_rng(1).integers(0, 256, 600_000, dtype=numpy.uint8)
+    try:
+        assert by == "numpy" or fingerprints.use(native.path)
+        for size in (0, 1, 31, 4097, 262_143, 262_144, 262_145, 500_001):
+            for shift, begin in ((0, 0), (1, 3), (33, 64)):
+                target = numpy.zeros(600_000, numpy.uint8)
+                copy_memory(target.ctypes.data + shift, source.ctypes.data + begin, size)
+                assert (target[shift : shift + size] == source[begin : begin + size]).all()
+                assert not target[:shift].any()
+                assert not target[shift + size :].any()
     finally:
         fingerprints._native.clear()
         native.close()

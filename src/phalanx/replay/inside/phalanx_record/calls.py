@@ -6,6 +6,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+from .fingerprints import UNSEEN
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -16,6 +18,7 @@ class Kind:
     gets: str = ""  # the argument that is filled
     alike: bool = False  # whether every member of the group gets the same bytes
     gathers: bool = False  # whether what is got is what the members gave, one behind the other
+    reduces: bool = False  # whether a number that is not finite is looked for in it
     root_gives: bool = False  # only the root's input counts
     root_gets: bool = False  # only the root's output counts
     first_returned: bool = True  # returns its first argument beside the Work
@@ -24,7 +27,7 @@ class Kind:
 
 
 _KINDS = (
-    Kind("allreduce_", "tensors", "tensors", alike=True),
+    Kind("allreduce_", "tensors", "tensors", alike=True, reduces=True),
     Kind("allreduce_coalesced_", "tensors", "tensors", alike=True, first_returned=False),
     Kind("broadcast_", "tensors", "tensors", alike=True, root_gives=True, shown=("root_rank",)),
     Kind("allgather_", "input_tensors", "output_tensors", alike=True),
@@ -32,7 +35,7 @@ _KINDS = (
     Kind("allgather_coalesced_", "input_list", "output_lists", alike=True, first_returned=False),
     Kind("allgather_into_tensor_coalesced_", "inputs", "outputs", alike=True, first_returned=False),
     Kind("reduce_scatter_", "input_tensors", "output_tensors"),
-    Kind("_reduce_scatter_base_", "input_tensor", "output_tensor"),
+    Kind("_reduce_scatter_base_", "input_tensor", "output_tensor", reduces=True),
     Kind("reduce_scatter_tensor_coalesced_", "inputs", "outputs", first_returned=False),
     # What is left in the tensors of those that are not the root is Gloo's working space: it is recorded too, because a
     # script may look at it.
@@ -92,6 +95,9 @@ class Operation:
     kind: Kind
     overload: Any
     places: dict[str, int]
+    gives: int  # where, for the most asked; -1 for nowhere
+    gets: int
+    group: int
     unbox: Any  # makes a process group of the argument
 
     @classmethod
@@ -105,20 +111,24 @@ class Operation:
             return None
         overload = packet.default
         places = {argument.name: place for place, argument in enumerate(overload._schema.arguments)}
-        return cls(KINDS[name], overload, places, ProcessGroup.unbox)
+        kind = KINDS[name]
+        gives, gets = places.get(kind.gives, -1), places.get(kind.gets, -1)
+        return cls(kind, overload, places, gives, gets, places["process_group"], ProcessGroup.unbox)
 
 
 class Call:
     """One call: its kind, group and tensors, read from the arguments as the dispatcher passes them."""
 
-    __slots__ = ("_args", "_operation", "filled", "group", "handed_in", "kind")
+    __slots__ = ("_args", "_operation", "filled", "group", "handed_in", "is_odd", "kind", "look")
 
     def __init__(self, operation: Operation, args: tuple[Any, ...]) -> None:
         self._operation, self._args = operation, args
         self.kind = operation.kind
-        self.group = Group.of(operation.unbox(args[operation.places["process_group"]]))
+        self.group = Group.of(operation.unbox(args[operation.group]))
         self.filled: Any = None  # the memory of what is filled, where that is known beforehand
-        self.handed_in = (0, -1)  # fingerprint and size, where `gathers`
+        self.handed_in: int | None = None  # its fingerprint, where this rank's share of the result is just that
+        self.look = UNSEEN
+        self.is_odd = False  # a number that was handed in is not finite
 
     def argument(self, name: str, otherwise: Any = None) -> Any:
         place = self._operation.places.get(name)
@@ -148,13 +158,13 @@ class Call:
         """The tensors handed in."""
         if not self.kind.gives or (self.kind.root_gives and not self._is_root()):
             return []
-        return _flat(self.argument(self.kind.gives))
+        return _flat(self._args[self._operation.gives])
 
     def got(self) -> list[Any]:
         """The tensors that are filled."""
         if not self.kind.gets or (self.kind.root_gets and not self._is_root()):
             return []
-        return _flat(self.argument(self.kind.gets))
+        return _flat(self._args[self._operation.gets])
 
     def details(self) -> str:
         """The further arguments, in words: `root_rank=0`, `dst=1 tag=0`. A reduction's kind cannot be read from outside C++."""
@@ -164,6 +174,8 @@ class Call:
 def _flat(value: Any) -> list[Any]:
     if value is None:
         return []
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in _flat(item)]
-    return [value]
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    if len(value) == 1:  # nearly always
+        return _flat(value[0])
+    return [tensor for item in value for tensor in _flat(item)]

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .fingerprints import Bytes
 from .journal import check_disk
+from .memory import Bytes
 from .state import State
 
 TENSORS, FACTS = "tensors.safetensors", "state.json"

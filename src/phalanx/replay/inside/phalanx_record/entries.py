@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .calls import Call
-from .fingerprints import Bytes, check_supported, lies_plainly, of_memory
+from .fingerprints import of_memory
+from .memory import Bytes, check_supported, lies_plainly
 from .places import users_line
 
 _MOST_TEXTS = 4096
@@ -56,6 +56,8 @@ def describe(call: Call, folder: str) -> tuple[str, list[Bytes]]:
         return text, held
     if kind.gives == kind.gets and given:  # in place; of a broadcast only the root gives
         call.filled = held
+    elif kind.gathers:  # mostly nobody reads it, see `is_own`
+        pass
     elif all(lies_plainly(tensor) for tensor in got):
         call.filled = [Bytes(tensor) for tensor in got]
     else:  # not copied before it is there
@@ -72,8 +74,7 @@ def _text_of(call: Call, shown: list[Any], line: str) -> str:
     return json.dumps(facts, separators=(",", ":"))[1:-1] + ',"in":['
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Some bytes of a tensor."""
 
     address: int
@@ -93,7 +94,6 @@ class Result:
         self.held = held
         self.size = sum([one.size for one in self.held])
         self.begin, self.end = share_of(call, self.size)
-        self._members = call.group.size
         self._joined: Any = None  # holds the memory of a share that had to be put together
 
     @property
@@ -115,10 +115,6 @@ class Result:
         """As they stand in a log."""
         return [f"{of_memory(one.address, one.size, False)[0]:016x}" for one in self.memory()]
 
-    def is_own(self, given: int) -> bool:
-        """Whether the share of what is gathered is what this rank handed in, so many bytes: then it need not be read again."""
-        return not self.is_whole and given == self.end - self.begin and given * self._members == self.size
-
     def share(self) -> Any:
         """The kept bytes, as one array; a view where they lie in one tensor."""
         import numpy
@@ -130,6 +126,8 @@ class Result:
 
     def _pieces(self) -> list[tuple[int, int]]:
         """Address and size of what the share is made of: several tensors are thought of as one."""
+        if len(self.held) == 1:
+            return [(self.held[0].address + self.begin, self.end - self.begin)]
         found, passed = [], 0
         for one in self.held:
             low, high = max(self.begin - passed, 0), min(self.end - passed, one.size)
@@ -145,6 +143,11 @@ def share_of(call: Call, size: int) -> tuple[int, int]:
     if not call.kind.alike or members == 1 or size <= _SHARED_ABOVE:
         return 0, size
     return share(size, call.group.rank, members)
+
+
+def is_own(given: int, members: int) -> bool:
+    """Whether a member's share of what is gathered is what it handed in, so many bytes: then it need not be read again."""
+    return given % 8 == 0 and members > 1 and given * members > _SHARED_ABOVE
 
 
 def share(size: int, member: int, members: int) -> tuple[int, int]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from .calls import Call
 from .debugging import Debugging
-from .fingerprints import different_ranges, size_of, width_of
+from .fingerprints import different_ranges
 from .journal import Journal
+from .memory import size_of, width_of
 from .naming import names_in
 from .records import Line, Record
 from .settings import Settings

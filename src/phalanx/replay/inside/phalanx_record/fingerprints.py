@@ -27,81 +27,20 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _SMALL = 4096  # bytes; below, the parts are not worth their place in the log
 _BLOCK = 16  # rows that NumPy takes at a time, so that what it puts aside stays in the processor's cache
 
+Look = tuple[int, int]  # how numbers that are not finite look: the exponents' bits in a word, and the bytes of a number
+UNSEEN: Look = (0, 0)
+Told = ctypes.c_uint64 * 2  # the first fingerprint of a line, and whether a number is not finite
+_LOOKS: dict[str, Look] = {
+    "torch.float32": (0x7F800000_7F800000, 4),
+    "torch.float64": (0x7FF00000_00000000, 8),
+    "torch.float16": (0x7C007C00_7C007C00, 2),
+    "torch.bfloat16": (0x7F807F80_7F807F80, 2),
+}
+
+_looks: dict[Any, Look] = {}
 _tables: dict[str, Any] = {}
-_native: list[Any] = []  # the compiled functions: of memory, of a line
+_native: list[Any] = []  # the compiled functions: of memory, of a line, of a copy
 _ROOM = 16 * (PARTS + 2) + 1  # bytes of the parts' digits, and a zero
-_tells_keys: dict[type, Any] = {}  # a function that gives a tensor's keys, by its class; see `lies_plainly`
-_known: dict[int, bool] = {}  # by keys
-
-
-class UnsupportedError(Exception):
-    """What cannot be recorded; the message says why."""
-
-
-def lies_plainly(tensor: Any) -> bool:
-    """Whether a tensor of PyTorch's is in this processor's memory, dense, and means the bytes that are there.
-
-    PyTorch has all of this in one number, the keys of its dispatcher; asking for each by itself takes longer than a fingerprint.
-    """
-    if not _tells_keys:
-        _tells_keys.update(_who_tells_keys())
-    keys_of = _tells_keys.get(type(tensor))
-    if keys_of is None:  # other classes may say what they like of themselves
-        return _is_plain(tensor)
-    keys = keys_of(tensor).raw_repr()
-    known = _known.get(keys)
-    if known is None:
-        known = _known[keys] = _is_plain(tensor)
-    return known
-
-
-def _is_plain(tensor: Any) -> bool:
-    is_dense = tensor.is_cpu and not tensor.is_meta and str(tensor.layout) == "torch.strided"
-    return bool(is_dense and not tensor.is_conj() and not tensor.is_neg())
-
-
-def check_supported(tensor: Any) -> None:
-    """Raise UnsupportedError where there are no bytes that could be looked at."""
-    if tensor.is_meta or str(tensor.layout) != "torch.strided":
-        raise UnsupportedError(f"a tensor that is {tensor.layout} on {tensor.device}")
-
-
-def _who_tells_keys() -> dict[type, Any]:
-    import torch
-
-    keys_of = getattr(torch._C, "_dispatch_keys", None)
-    return {torch.Tensor: keys_of, torch.nn.Parameter: keys_of}
-
-
-class Bytes:
-    """The bytes of a tensor without a copy where it lies in memory as it should; holds the tensor as long as it lives."""
-
-    __slots__ = ("_held", "address", "is_view", "size")
-
-    def __init__(self, tensor: Any) -> None:
-        if hasattr(tensor, "data_ptr"):
-            held = tensor
-            self.is_view = lies_plainly(held) and held.is_contiguous()
-            if not self.is_view:
-                check_supported(held)
-                held = held.detach().cpu().contiguous().resolve_conj().resolve_neg()
-            self.address, self.size = held.data_ptr(), held.nbytes
-        else:
-            import numpy
-
-            self.is_view = bool(tensor.flags.c_contiguous)
-            held = tensor if self.is_view else numpy.ascontiguousarray(tensor)  # would copy a single number too
-            self.address, self.size = held.ctypes.data, held.nbytes
-        self._held: Any = held
-
-    @property
-    def array(self) -> Any:
-        """As NumPy sees them."""
-        import numpy
-
-        if not self.size:
-            return numpy.empty(0, numpy.uint8)
-        return numpy.frombuffer((ctypes.c_uint8 * self.size).from_address(self.address), numpy.uint8)
 
 
 def use(library: str) -> bool:
@@ -116,8 +55,11 @@ def use(library: str) -> bool:
         found.phalanx_words.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p]
         found.phalanx_line.restype = ctypes.c_long
         found.phalanx_line.argtypes = [
-            ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+            ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p,
+            ctypes.c_uint64, ctypes.c_int,
         ]  # fmt: skip
+        found.phalanx_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+        found.phalanx_copy.restype = None
         found.phalanx_begin.argtypes = [ctypes.c_void_p]
         found.phalanx_begin.restype = None
         found.phalanx_begin(_factors().ctypes.data)
@@ -125,20 +67,10 @@ def use(library: str) -> bool:
         return False
     sample = numpy.arange(5003, dtype=numpy.uint32).view(numpy.uint8)[:20_003]
     expected = fingerprint(sample)
-    _native[:] = [found.phalanx_words, found.phalanx_line]
+    _native[:] = [found.phalanx_words, found.phalanx_line, found.phalanx_copy]
     if fingerprint(sample) != expected:
         _native.clear()
     return bool(_native)
-
-
-def width_of(tensor: Any) -> int:
-    """Bytes of one element, of PyTorch's tensors and NumPy's arrays."""
-    return int(tensor.element_size() if hasattr(tensor, "element_size") else tensor.itemsize)
-
-
-def size_of(tensor: Any) -> int:
-    """Bytes of all elements."""
-    return int(tensor.nbytes)
 
 
 def fingerprint(data: Any) -> tuple[int, list[int]]:
@@ -159,27 +91,35 @@ def of_memory(address: int, size: int, wants_parts: bool = True, copy: int = 0) 
     return whole, room.value.decode()
 
 
-def append_line(log: int, prefix: str, held: list[Any], wants_parts: bool, copy: int = 0, whole: Any = None) -> int:
+def append_line(
+    log: int, prefix: str, held: list[Any], wants_parts: bool, copy: int = 0, told: Any = None, look: Look = UNSEEN
+) -> int:
     """Append a line to a log: the inside of a JSON object up to an opened list, into which the fingerprints go.
 
-    Of everything that has address and size; `whole`, a `c_uint64`, gets the first. Returns how many bytes were written. In C all
-    at once: between two collectives the processor's caches are full of other things, and there every step of Python's
+    Of everything that has address and size; `told` gets the first, and whether a number is not finite where it is said
+    how these `look`. Returns how many bytes were written. In C all at once: between two collectives the processor's caches are full of other things, and there every step of Python's
     takes several times as long as when it is tried alone.
     """
     if not _native:
         text = listed(held, wants_parts, copy)
-        if whole is not None:
-            whole.value = int(text[1:17], 16)
+        if told is not None:
+            told[0] = int(text[1:17], 16) if held else 0
+            told[1] = any(_is_odd(one.address, one.size, look) for one in held)
         return write_all(log, f"{{{prefix}{text}}}\n".encode())
     data = prefix.encode()
     if len(held) == 1:
         memory = _PAIR.pack(held[0].address, held[0].size)
     else:
         memory = b"".join([_PAIR.pack(one.address, one.size) for one in held])
-    written = int(_native[1](log, data, len(data), memory, len(held), wants_parts, copy, whole))
+    written = int(_native[1](log, data, len(data), memory, len(held), wants_parts, copy, told, *look))
     if written < 0:
         raise OSError(-written, os.strerror(-written))
     return written
+
+
+def copy_memory(to: int, address: int, size: int) -> None:
+    """So many bytes, past the processor's cache where there are many: it is the job's."""
+    (_native[2] if _native else ctypes.memmove)(to, address, size)
 
 
 def listed(held: list[Any], wants_parts: bool = True, copy: int = 0) -> str:
@@ -194,6 +134,14 @@ def listed(held: list[Any], wants_parts: bool = True, copy: int = 0) -> str:
     return f'{text},"parts":[{",".join(parts)}]' if any(len(one) > 2 for one in parts) else text
 
 
+def look_of(dtype: Any) -> Look:
+    """How numbers of this type look that are not finite; nobody looks at others."""
+    known = _looks.get(dtype)
+    if known is None:
+        known = _looks[dtype] = _LOOKS.get(str(dtype), UNSEEN)
+    return known
+
+
 def write_all(descriptor: int, data: Any) -> int:
     """All of it, whatever the kernel takes at a time; how many bytes."""
     passed = os.write(descriptor, data)
@@ -205,13 +153,28 @@ def write_all(descriptor: int, data: Any) -> int:
     return len(data)
 
 
+def _is_odd(address: int, size: int, look: Look) -> bool:
+    exponents, width = look
+    if not width:
+        return False
+    data = _as_bytes(address, size)[: size // width * width].view(f"u{width}")
+    exponent = data.dtype.type(exponents & (1 << 8 * width) - 1)
+    return bool(((data & exponent) == exponent).any())
+
+
+def _as_bytes(address: int, size: int) -> Any:
+    import numpy
+
+    memory = (ctypes.c_uint8 * max(size, 1)).from_address(address or ctypes.addressof(ctypes.c_uint8()))
+    return numpy.frombuffer(memory, numpy.uint8, size)
+
+
 def _by_numpy(address: int, size: int, wants_parts: bool, copy: int) -> tuple[int, str]:
     import numpy
 
     if copy:
         ctypes.memmove(copy, address, size)
-    memory = (ctypes.c_uint8 * max(size, 1)).from_address(address or ctypes.addressof(ctypes.c_uint8()))
-    data = numpy.frombuffer(memory, numpy.uint8, size)
+    data = _as_bytes(address, size)
     words = size // 8
     row = _row(words)
     rows, step = words // row, part_size(size) // (row * 8)

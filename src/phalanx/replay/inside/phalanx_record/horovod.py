@@ -12,7 +12,7 @@ from typing import Any
 from .alone import load_plain
 from .arrival import Act
 from .calls import Group, Kind
-from .fingerprints import UnsupportedError
+from .memory import UnsupportedError
 from .settings import Settings
 
 _ASYNC = re.compile(r"horovod_torch_(?:grouped_)?(allreduce|allgather|broadcast|alltoall|reducescatter)_async_")

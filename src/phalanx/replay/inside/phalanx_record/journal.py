@@ -11,7 +11,7 @@ import os
 import threading
 from typing import Any
 
-from .fingerprints import append_line, write_all
+from .fingerprints import UNSEEN, Look, append_line, write_all
 
 LOG = "calls.jsonl"
 META = "meta.json"
@@ -57,9 +57,17 @@ class Journal:
         """Append a line that is JSON already, but for the braces."""
         self.bytes_of_log += write_all(self._log, f"{{{inside}}}\n".encode())
 
-    def prints(self, prefix: str, held: list[Any], wants_parts: bool = False, copy: int = 0, whole: Any = None) -> None:
+    def prints(
+        self,
+        prefix: str,
+        held: list[Any],
+        wants_parts: bool = False,
+        copy: int = 0,
+        told: Any = None,
+        look: Look = UNSEEN,
+    ) -> None:
         """Append a line that ends with fingerprints; see `append_line`."""
-        self.bytes_of_log += append_line(self._log, prefix, held, wants_parts, copy, whole)
+        self.bytes_of_log += append_line(self._log, prefix, held, wants_parts, copy, told, look)
 
     @staticmethod
     def inside(facts: dict[str, Any]) -> str:

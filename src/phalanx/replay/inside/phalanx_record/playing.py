@@ -18,8 +18,8 @@ from .calls import KINDS, Call, Operation
 from .debugging import Debugging
 from .entries import Numbering, Result, describe
 from .findings import Findings, words
-from .fingerprints import size_of
 from .journal import Journal
+from .memory import size_of
 from .recording import at_first_group
 from .records import BrokenRecordError, Records, put
 from .settings import Settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import functools
 import os
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 from . import chance, dispatch, fingerprints, horovod, tensorflow
 from .arrival import Act
 from .calls import Call, Group, Operation
-from .entries import Numbering, describe
+from .entries import Numbering, describe, is_own
 from .journal import LOG, Journal
 from .keeping import Keeper
 from .settings import Settings
@@ -156,10 +155,17 @@ class Recorder:
                 self.journal.line("group", g=group.name, ranks=group.members, name=group.words)
             number, place = self._numbering.next(call.series)
             head = f'"k":"call","n":{number},"q":{place},"s":{self.training.step},{text}'
-            whole = ctypes.c_uint64() if call.kind.gathers else None
-            self.journal.prints(head, held, True, whole=whole)
-            if whole is not None:
-                call.handed_in = whole.value, held[0].size
+            kind = call.kind
+            if not (kind.gathers or kind.reduces):
+                self.journal.prints(head, held, True)
+                return number
+            if kind.reduces and self._keeper is not None and self._keeper.looks:
+                call.look = fingerprints.look_of(call.given()[0].dtype)
+            told = fingerprints.Told()
+            self.journal.prints(head, held, True, 0, told, call.look)
+            call.is_odd = bool(told[1])
+            if kind.gathers and is_own(held[0].size, group.size):
+                call.handed_in = told[0]
             return number
 
     def leave(self, number: int, call: Call, work: Any, **more: Any) -> None:

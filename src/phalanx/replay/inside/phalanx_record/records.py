@@ -8,8 +8,9 @@ import os
 from typing import Any
 
 from .entries import share
-from .fingerprints import NAME, Bytes
+from .fingerprints import NAME
 from .journal import LOG, META, tensor_file, whole_lines
+from .memory import Bytes
 
 Line = dict[str, Any]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from .checkpoints import folder_name, table_of, write_pieces
-from .fingerprints import Bytes
+from .fingerprints import copy_memory
+from .memory import Bytes
 from .segments import RESULT, SEGMENTS, SNAPSHOT, Segment, Space, held_in
 from .state import State
 
@@ -54,7 +54,7 @@ class Ring:
         at = space.address
         for tensor in state.tensors.values():
             held = Bytes(tensor)
-            ctypes.memmove(at, held.address, held.size)
+            copy_memory(at, held.address, held.size)
             at += held.size
         space.commit()
 

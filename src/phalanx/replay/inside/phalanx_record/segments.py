@@ -15,7 +15,7 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 SNAPSHOT, RESULT, _GAP = 1, 2, 3
 SEGMENTS = 2  # the older stretch is whole when the newer one is begun over what was before it
@@ -23,6 +23,7 @@ _STRIDE = 1 << 40  # where each begins; nothing is there until it is written
 _HEADER = struct.Struct("<QIIQ8x")  # stretch, kind, bytes of text, bytes of data
 _ALIGNED = 64
 _LEAST = 4 << 20
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # kept: making one costs more than what it does here
 
 
 def make_room() -> int:
@@ -44,17 +45,16 @@ def is_room(descriptor: int) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Space:
+class Space(NamedTuple):
     """Room for one record's data, and what makes it valid."""
 
     address: int
-    _header_at: int
-    _header: bytes
+    header_at: int
+    header: bytes
 
     def commit(self) -> None:
         """All data is there."""
-        ctypes.memmove(self._header_at, self._header, len(self._header))
+        ctypes.memmove(self.header_at, self.header, len(self.header))
 
 
 class Segment:
@@ -80,7 +80,7 @@ class Segment:
 
     def reserve(self, kind: int, facts: dict[str, Any], size: int) -> Space:
         """Room for so many bytes. Raises OSError where there is no memory."""
-        text = json.dumps(facts, separators=(",", ":")).encode()
+        text = _encode(facts).encode()
         before = _aligned(_HEADER.size + len(text))
         need = before + _aligned(size)
         address = self._find(need)

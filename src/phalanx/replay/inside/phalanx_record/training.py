@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .dispatch import keep_from_compiler
-from .fingerprints import Bytes, of_memory
+from .fingerprints import of_memory
+from .memory import Bytes
 
 _MOST_BYTES = 8 * 1024 * 1024  # of a batch; of a larger tensor evenly spread pieces are taken
 _MOST_INDICES = 512
