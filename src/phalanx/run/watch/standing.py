@@ -155,8 +155,8 @@ def _below(frames: tuple[Frame, ...]) -> list[Frame]:
 
 
 def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:
-    path = frame.path
-    return any(part in path and pattern.match(frame.function) for part, pattern in table)
+    path, name = frame.path, frame.function.rsplit(".", 1)[-1]  # from Python 3.11 on py-spy tells the class, too
+    return any(part in path and pattern.match(name) for part, pattern in table)
 
 
 def _worker_frame(worker: ProcessStacks) -> Frame | None:
