@@ -90,6 +90,7 @@ def test_reads_every_part() -> None:
         ("something very (?P<what>wrong)'", "[unclosed'", "unterminated"),
         ("something very (?P<what>wrong)'", r"\d+'", "more specific"),
         ('role = "root"', 'role = "supports"', 'role = "root"'),
+        ("expects: ", "expect: ", "nobody reads"),
         ("+++\ncode", "---\ncode", "front matter"),
         ("code = ", "code : ", "not TOML"),
         ('cause = "test-fault"\n', "", "lacks 'cause'"),

@@ -36,7 +36,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     """The findings, best first."""
     if history.was_only_interrupted:
         return []  # whatever ranks said while they were ended says nothing of the job
-    claims = claims + unexplained(claims, history) + find_disagreements(history)
+    claims = [claim for claim in claims if not _is_gainsaid(claim, history)]
+    claims += unexplained(claims, history) + find_disagreements(history)
     for claim in claims:
         claim.stage = claim.stage or _stage(claim, history)
         claim.ended_its_rank = not claim.fatal and _ended_its_rank(claim, history)
@@ -59,6 +60,13 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     else:
         ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
+
+
+def _is_gainsaid(claim: Claim, history: History) -> bool:
+    """Whether it rests on recorders alone where the watch of the same moment saw more: roots, sends and receives, the script's
+    conditions and loops are not in them, and a rank that waits for a message has nothing outstanding there."""
+    by_trace = bool(claim.roots) and all(proof.event.source == "trace" for proof in claim.roots)
+    return by_trace and any(event.data.get("settled") for event in history.seen.events if event.source == "watch")
 
 
 def _complaints(history: History) -> Complaints | None:

@@ -189,6 +189,8 @@ def _cases(section: str, path: Path) -> tuple[Case, ...]:
             raise RuleError(path, f"case {name.strip()!r} has no ~~~log … ~~~ block")
         rest = _FENCE.sub("", text)
         quoted = " ".join(line[1:].strip() for line in rest.splitlines() if line.startswith(">"))
+        if re.search(r"^expect:", rest, re.MULTILINE):
+            raise RuleError(path, f"case {name.strip()!r} says `expect:`, which nobody reads; write `expects:`")
         expects = re.search(r"^expects: *(.+)$", rest, re.MULTILINE)
         pairs = [pair.partition("=") for pair in expects[1].split(";")] if expects else []
         cases.append(

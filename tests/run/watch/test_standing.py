@@ -25,6 +25,12 @@ USER = Frame("/home/user/job/train.py", 30, "train")
         ("jax/experimental/multihost_utils.py", "process_allgather", None, (Doing.COLLECTIVE, "process_allgather")),
         ("torch/autograd/graph.py", "_engine_run_backward", True, (Doing.COLLECTIVE, "backward")),
         ("torch/autograd/graph.py", "_engine_run_backward", False, (Doing.ELSEWHERE, "")),
+        (
+            "tensorflow/python/distribute/collective_all_reduce_strategy.py",
+            "CollectiveAllReduceExtended._initialize_multi_worker",
+            None,
+            (Doing.CONNECT, "CollectiveAllReduceExtended._initialize_multi_worker"),
+        ),
         ("torch/utils/data/dataloader.py", "_next_data", False, (Doing.DATA, "")),
     ],
 )  # fmt: skip

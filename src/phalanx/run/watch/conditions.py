@@ -43,16 +43,31 @@ def condition_at(file: str, line: int) -> str | None:
         node = inner
 
 
+def is_about_ranks(test: ast.expr) -> bool:
+    """Whether an expression asks for the rank, or for a role that only some ranks have."""
+    return bool(_OF_RANK.search(ast.unparse(test)))
+
+
+def scope_of(tree: ast.Module, line: int) -> ast.AST:
+    """The innermost function around a line, or the module."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=tree)
+
+
 def _tell(node: ast.If | ast.While, line: int) -> str | None:
     test = " ".join(ast.unparse(node.test).split())
-    if not _OF_RANK.search(test) or node.lineno <= line < node.body[0].lineno:
+    if not is_about_ranks(node.test) or node.lineno <= line < node.body[0].lineno:
         return None
     test = test if len(test) <= _LONGEST else test[: _LONGEST - 1] + "…"
     word = "if" if isinstance(node, ast.If) else "while"
     if line <= (node.body[-1].end_lineno or 0):
         return f"{word} {test}"
     if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and node.orelse[0].lineno <= line:
-        return f"else of {word} {test}" if not _OF_RANK.search(ast.unparse(node.orelse[0].test)) else None
+        return f"else of {word} {test}" if not is_about_ranks(node.orelse[0].test) else None
     return f"else of {word} {test}"
 
 

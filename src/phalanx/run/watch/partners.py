@@ -7,14 +7,15 @@ Gloo's flight recorder does not know point-to-point calls: the partner is read f
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
-from phalanx.run.watch.conditions import parse_source
+from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, name_of, value_of
+from phalanx.run.watch.conditions import parse_source, scope_of
+from phalanx.run.watch.loops import passes_of
 
 _C10D = "torch/distributed/distributed_c10d.py"
 _SENDS = ("send", "send_object_list", "isend")
@@ -23,14 +24,6 @@ _ASYNCHRONOUS = ("isend", "irecv", "batch_isend_irecv")
 _PIPELINES = "_wait_batch_p2p"  # where PyTorch's pipeline schedules wait for both directions
 _NUMBER = re.compile(r"\d{1,7}")
 _MOST_IN_A_SENTENCE = 6
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.BitXor: operator.xor,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +33,7 @@ class Partner:
     rank: int
     sends: bool  # whether the rank sends to it; else it receives from it
     tag: int = 0
+    aside: str = ""  # the condition on the rank that chose the tag or the other side
 
     @property
     def doing(self) -> str:
@@ -53,6 +47,28 @@ def is_point_to_point(call: str) -> bool:
     return call in (*_SENDS, *_RECEIVES, *_ASYNCHRONOUS, _PIPELINES)
 
 
+def _with_aside(
+    partner: Partner, frames: Sequence[Frame], values: Sequence[Mapping[str, str]], rank: int, size: int
+) -> Partner:
+    """With the condition on the rank that chose its tag or the other side, if the user's line shows one.
+
+    Whom a rank meets depends on the rank by nature; not so what it meets in one pass of a loop only.
+    """
+    mine = [(frame, told) for frame, told in zip(frames, values, strict=True) if frame.is_user_code]
+    call = next((one.function for one in frames if one.path.endswith(_C10D) and is_point_to_point(one.function)), "")
+    if not mine or not call:
+        return partner
+    frame, told = mine[-1]
+    known = Variables.of(told, rank, size)
+    counters = {name for _, _, name, _ in passes_of((frame,), (told,))}
+    for names, place in ((("tag",), 3), (("dst", "src"), 1)):
+        given = argument_at(frame.file, frame.line, call, names, place)
+        aside = chosen_aside(frame.file, *given, known) if given else ""
+        if aside and (names == ("tag",) or counters & set(re.findall(r"\w+", aside))):
+            return replace(partner, aside=aside)
+    return partner
+
+
 def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], rank: int, size: int) -> Partner | None:
     """Whom the call in which a stack stands names; `values` are the variables of each frame, as text."""
     for frame, told in zip(reversed(frames), reversed(values), strict=True):
@@ -64,7 +80,8 @@ def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], ran
         other = told.get("dst" if sends else "src", "")
         if _NUMBER.fullmatch(other):
             tag = told.get("tag", "")
-            return Partner(int(other), sends, int(tag) if _NUMBER.fullmatch(tag) else 0)
+            found = Partner(int(other), sends, int(tag) if _NUMBER.fullmatch(tag) else 0)
+            return _with_aside(found, frames, values, rank, size)
     return None
 
 
@@ -73,7 +90,7 @@ def request_at(file: str, line: int) -> ast.Call | None:
     tree = parse_source(file)
     if tree is None:
         return None
-    scope = _scope_of(tree, line)
+    scope = scope_of(tree, line)
     waited = [
         node.func.value
         for node in ast.walk(scope)
@@ -85,12 +102,6 @@ def request_at(file: str, line: int) -> ast.Call | None:
         if made is not None and name_of(made) in _ASYNCHRONOUS:
             return made
     return None
-
-
-def name_of(call: ast.Call) -> str:
-    """The last part of what is called: `irecv` of `dist.irecv(…)`."""
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def circles(partners: Mapping[int, Partner]) -> list[tuple[int, ...]]:
@@ -126,16 +137,6 @@ def _is_under_way(circle: tuple[int, ...], partners: Mapping[int, Partner]) -> b
     return one.sends != other.sends and one.tag == other.tag
 
 
-def _scope_of(tree: ast.Module, line: int) -> ast.AST:
-    """The innermost function around a line, or the module."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return max(around, key=lambda node: node.lineno, default=tree)
-
-
 def _made(scope: ast.AST, value: ast.expr, line: int) -> ast.Call | None:
     """The call that a variable was last given before the line; for the variable of a loop, that its list was given."""
     if not isinstance(value, ast.Name):
@@ -163,23 +164,7 @@ def _of_request(frame: Frame, told: Mapping[str, str], rank: int, size: int) -> 
     sends = name_of(made) == "isend"
     given = {word.arg: word.value for word in made.keywords}
     other = given.get("dst" if sends else "src", made.args[1] if len(made.args) > 1 else None)
-    known = {name: int(value) for name, value in told.items() if _NUMBER.fullmatch(value)}
-    number = _value(other, known, rank, size)
-    tag = _value(given.get("tag"), known, rank, size)
+    known = Variables.of(told, rank, size)
+    number = value_of(other, known)
+    tag = value_of(given.get("tag"), known)
     return None if number is None or not 0 <= number < size else Partner(number, sends, tag or 0)
-
-
-def _value(node: ast.expr | None, known: Mapping[str, int], rank: int, size: int) -> int | None:
-    """What an expression of whole numbers is worth, by the variables that are known; None for any other."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, int) else None
-    if isinstance(node, ast.Name):
-        return known.get(node.id)
-    if isinstance(node, ast.Call) and not node.args:
-        return {"get_rank": rank, "get_world_size": size}.get(name_of(node))
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _value(node.left, known, rank, size), _value(node.right, known, rank, size)
-        if left is None or right is None or (right == 0 and isinstance(node.op, ast.FloorDiv | ast.Mod)):
-            return None
-        return _OPERATORS[type(node.op)](left, right)
-    return None

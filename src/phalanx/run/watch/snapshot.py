@@ -12,7 +12,6 @@ from pathlib import Path
 from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
-from phalanx.run.watch.partners import is_point_to_point, request_at
 from phalanx.run.watch.processes import children_of, command_of
 from phalanx.run.watch.recorder import GroupState, read_dump
 from phalanx.run.watch.stacks import ProcessStacks, Thread, as_text, take_native, take_stacks
@@ -47,10 +46,9 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
     asked = time.monotonic()
     below = {pid: list(_python_children(children)) for pid, children in children_of(pids.values()).items()}
     workers = [worker for found in below.values() for worker in found][:_MOST_WORKERS]
-    taken = take_stacks([*pids.values(), *workers])
-    # with whom a rank wants to meet stands in its variables; those of others are nobody's business
-    meeting = take_stacks([pid for pid in pids.values() if _wants_to_meet(taken[pid])], values=True)
-    taken |= {pid: again for pid, again in meeting.items() if not again.error}
+    # with whom a rank wants to meet, which root it names and in which pass it is stand in its variables; they are not written down
+    taken = take_stacks(list(pids.values()), values=True)
+    taken |= take_stacks([*(pid for pid in pids.values() if taken[pid].error), *workers])
     stacks: dict[int, ProcessStacks] = {}
     error = ""
     _wait_for_answers(number, [beats[rank] for rank in pids if rank in beats], asked + _ANSWER_S)
@@ -83,16 +81,6 @@ def add_native(number: int, attempt: Path, pids: Mapping[int, int], timeout: flo
 
     with ThreadPoolExecutor(_NATIVE_AT_ONCE) as pool:
         list(pool.map(one, pids))
-
-
-def _wants_to_meet(stacks: ProcessStacks) -> bool:
-    """Whether a rank stands in a send or a receive, or waits for one that it asked for before."""
-    if stacks.main is None or not stacks.main.frames:
-        return False
-    frames = stacks.main.frames
-    if frames[-1].is_user_code:
-        return request_at(frames[-1].file, frames[-1].line) is not None
-    return any(is_point_to_point(frame.function) for frame in frames if not frame.is_user_code)
 
 
 def _python_children(pids: Iterable[int]) -> Iterable[int]:

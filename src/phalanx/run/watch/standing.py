@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from phalanx.model import Frame
+from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.conditions import condition_above, source_line
-from phalanx.run.watch.partners import Partner, is_point_to_point, name_of, partner_of, request_at
+from phalanx.run.watch.loops import Pass, is_common_path, passes_of
+from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
 from phalanx.run.watch.stacks import ProcessStacks
 
 # Functions that return only when other ranks have come, by the file they stand in.
@@ -66,6 +68,8 @@ class Standing:
     pid: int = 0
     holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
     partner: Partner | None = None  # of a send or a receive, where its arguments tell
+    passes: tuple[Pass, ...] = ()  # of the numbered loops that it is in
+    common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
 def standing_of(
@@ -108,6 +112,8 @@ def standing_of(
         None,
         stacks.pid,
         partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
+        passes=passes_of(main.frames, main.values),
+        common=is_common_path(main.frames),
     )
 
 
@@ -149,8 +155,8 @@ def _below(frames: tuple[Frame, ...]) -> list[Frame]:
 
 
 def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:
-    path = frame.path
-    return any(part in path and pattern.match(frame.function) for part, pattern in table)
+    path, name = frame.path, frame.function.rsplit(".", 1)[-1]  # from Python 3.11 on py-spy tells the class, too
+    return any(part in path and pattern.match(name) for part, pattern in table)
 
 
 def _worker_frame(worker: ProcessStacks) -> Frame | None:

@@ -12,10 +12,12 @@ from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.network import NetworkView, view_network
 from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.roots import find_dissent, find_other_name
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
 from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
+from phalanx.run.watch.starts import find_stranger
 from phalanx.run.watch.waiting import picture_of
 
 _LOOKS, _BETWEEN_S = 6, 0.5
@@ -72,7 +74,9 @@ class Inquiry:
             return None
         taken = self._take()
         standings = self._standings(taken)
-        picture = picture_of(standings, taken.recorders, self._size)
+        asked = (find(taken.stacks, self._size) for find in (find_dissent, find_other_name, find_stranger))
+        dissent = next((one for one in asked if one is not None), None)
+        picture = picture_of(standings, taken.recorders, self._size, dissent)
         if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings):
             return None
         if self.notice.verdict is Verdict.BUSY and not picture.waiting:

@@ -8,11 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.dissent import Dissent
 from phalanx.run.watch.partners import circles, describe_circle, is_point_to_point
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.ties import break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
+_SETTLED = (
+    "root",
+    "address",
+    "aside",
+    "chosen",
+    "ahead",
+)  # told by what recorders do not keep, so that these cannot gainsay it
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +31,28 @@ class Picture:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, nobody
     data: Mapping[str, Any]
 
 
 def picture_of(
-    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+    standings: Mapping[int, Standing],
+    recorders: Mapping[int, Mapping[str, GroupState]],
+    size: int,
+    dissent: Dissent | None = None,
 ) -> Picture:
-    """Stopped ranks, then the recorders' sequence numbers, then the stacks decide; a tie accuses nobody."""
+    """Stopped ranks, then roots and addresses that differ, the recorders' sequence numbers and the stacks decide; a tie that the script itself
+    does not break accuses nobody."""
     culprits, reason = _blame(standings, recorders, size)
+    added = ""
+    if dissent is not None and reason not in ("stopped", "ended"):
+        culprits, reason, added = dissent.culprits, dissent.reason, dissent.text
+    elif not culprits:
+        tied = [rank for rank, one in standings.items() if one.doing is Doing.COLLECTIVE]
+        living = [one for one in standings.values() if one.doing is not Doing.ENDED]
+        found = break_tie(standings, tied) if len(tied) == len(living) == size else None
+        if found is not None and _is_minority(found.culprits, size):
+            culprits, reason, added = found.culprits, found.reason, found.text
     waiting = tuple(
         rank
         for rank, standing in sorted(standings.items())
@@ -38,11 +60,13 @@ def picture_of(
     )
     absent = sorted(set(range(size)) - standings.keys())
     partners = {rank: one.partner for rank, one in standings.items() if one.partner is not None}
-    found = circles(partners)
+    rings = circles(partners)
     # what ranks of a circle want of one another is told once, by the circle
-    in_circle = {rank for circle in found for rank in circle}
+    in_circle = {rank for circle in rings for rank in circle}
     told = {rank: replace(one, partner=None) if rank in in_circle else one for rank, one in standings.items()}
-    parts = [*_sentences(told, culprits), *(describe_circle(circle, partners) for circle in found)]
+    parts = [*_sentences(told, culprits), *(describe_circle(circle, partners) for circle in rings)]
+    if added:
+        parts.append(added)
     if absent and reason != "ended":
         parts.append(f"{name_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
     data: dict[str, Any] = {
@@ -56,8 +80,11 @@ def picture_of(
         data["op"] = calls.most_common(1)[0][0]
     if seqs := _sequence(waiting, recorders):
         data["seq"] = seqs
-    if found:
-        data["circles"] = [list(circle) for circle in found]
+    if rings:
+        data["circles"] = [list(circle) for circle in rings]
+    starting = any(one.doing is Doing.CONNECT for one in standings.values())
+    if reason in _SETTLED or ((partners or starting) and reason in ("circle", "nobody")):
+        data["settled"] = True
     return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data)
 
 
@@ -114,6 +141,9 @@ def _by_sequence(
     """Follow who waits for whom through all groups, to those that wait for nobody."""
     waits_for: dict[int, set[int]] = {}
     odd: Counter[int] = Counter()
+    for rank, one in standings.items():
+        if one.partner is not None and rank in recorders:
+            waits_for[rank] = {one.partner.rank}  # sends and receives are not in every recorder
     for rank, groups in recorders.items():
         standing = standings.get(rank)
         if standing is not None and standing.doing is Doing.ELSEWHERE and not any(g.waits_in for g in groups.values()):

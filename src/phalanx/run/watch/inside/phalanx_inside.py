@@ -299,8 +299,8 @@ def _stacks(pid: int, main: int) -> str:
         while frame is not None:
             code = frame.f_code
             lines.append(f"    {code.co_name} ({code.co_filename}:{frame.f_lineno or 0})")
-            # with whom it wants to meet: whole numbers of the innermost frame, and of PyTorch's sends and receives
-            if ident == main and (frame is innermost or code.co_name.endswith(("send", "recv", "_object_list"))):
+            # with whom it wants to meet, which root it names, in which pass it is: whole numbers only
+            if ident == main:
                 told = [(name, value) for name, value in frame.f_locals.items() if type(value) is int]
                 lines += [f"        {name}: {value}" for name, value in told]
             frame = frame.f_back

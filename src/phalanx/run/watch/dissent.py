@@ -1,0 +1,41 @@
+"""Ranks that hand something else to a common call than the rest does: a root, a name, an address."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from phalanx.model.ranks import name_ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Dissent:
+    """Who is odd, if anybody is, and the words for both sides."""
+
+    culprits: frozenset[int]
+    text: str  # `different roots of broadcast at train.py:40: rank 1 names 1, ranks 0, 2, 3 name 0`
+    reason: str  # root, name, address
+
+
+def differs(told: Mapping[int, str]) -> bool:
+    """Whether ranks differ at all."""
+    return len(set(told.values())) > 1
+
+
+def odd_of(told: Mapping[int, str], size: int) -> frozenset[int]:
+    """Those that differ from most; nobody where as many are on another side, or where they are half of the job or more."""
+    counts = Counter(told.values()).most_common(2)
+    if len(counts) < 2 or counts[0][1] == counts[1][1]:
+        return frozenset()
+    odd = frozenset(rank for rank, value in told.items() if value != counts[0][0])
+    return odd if len(odd) * 2 <= size else frozenset()
+
+
+def sides_of(told: Mapping[int, str], one: str, many: str) -> str:
+    """`rank 1 names 1, ranks 0, 2, 3 name 0`, the fewest first."""
+    sides: dict[str, list[int]] = {}
+    for rank, value in sorted(told.items()):
+        sides.setdefault(value, []).append(rank)
+    ordered = sorted(sides.items(), key=lambda side: (len(side[1]), side[0]))
+    return ", ".join(f"{name_ranks(who)} {one if len(who) == 1 else many} {value}" for value, who in ordered)

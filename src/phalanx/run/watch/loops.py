@@ -1,0 +1,93 @@
+"""In which pass of its loops a rank is, by the source and its variables: who has left a pass in which another still waits for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from phalanx.model import Frame
+from phalanx.run.watch.conditions import parse_source, scope_of
+
+Pass = tuple[str, str, str, int]  # file, function, the loop's variable, its value
+
+
+def passes_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]]) -> tuple[Pass, ...]:
+    """The numbered loops of the user's code that a stack stands in, the outermost first. Loops over other things are left out."""
+    found: list[Pass] = []
+    for frame, told in zip(frames, values, strict=False):
+        if not frame.is_user_code:
+            continue
+        for loop in _around(frame.file, frame.line, ast.For):
+            name = _counter_of(loop)
+            if (value := told.get(name, "")).isdecimal():
+                found.append((frame.file, frame.function, name, int(value)))
+    return tuple(found)
+
+
+def is_ahead(one: Sequence[Pass], other: Sequence[Pass]) -> str:
+    """`step 21` where the one is in a later pass than the other of a loop that both are in; else empty."""
+    for mine, theirs in zip(one, other, strict=False):
+        if mine[:3] != theirs[:3]:
+            return ""
+        if mine[3] != theirs[3]:
+            return f"{mine[2]} {mine[3]}" if mine[3] > theirs[3] else ""
+    return ""
+
+
+def is_common_path(frames: Sequence[Frame]) -> bool:
+    """Whether a rank makes the call at which a stack stands in every pass, or in every so manieth.
+
+    No condition around it asks for anything but loops' counters and what no loop changes, such as the rank; where an exception or
+    what was computed led there, it cannot be told.
+    """
+    for frame in frames:
+        if not frame.is_user_code:
+            continue
+        tree = parse_source(frame.file)
+        if tree is None:
+            return False
+        scope = scope_of(tree, frame.line)
+        changing = _changing(scope) - {_counter_of(loop) for loop in _around(frame.file, frame.line, ast.For)}
+        if any(True for _ in _around(frame.file, frame.line, ast.ExceptHandler)):
+            return False
+        for node in _around(frame.file, frame.line, ast.If, ast.While):
+            inside = node.test  # type: ignore[attr-defined]
+            if any(isinstance(part, ast.Call) for part in ast.walk(inside)):
+                return False
+            names = {part.id for part in ast.walk(inside) if isinstance(part, ast.Name)}
+            if names & changing:
+                return False
+    return True
+
+
+def _counter_of(loop: ast.AST) -> str:
+    """The variable of a loop; of several the first, as in `for step, batch in enumerate(…)`."""
+    target = getattr(loop, "target", None)
+    if isinstance(target, ast.Tuple) and target.elts:
+        target = target.elts[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _around(file: str, line: int, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """The statements of these kinds within the line's function that hold the line, the outermost first."""
+    tree = parse_source(file)
+    if tree is None:
+        return
+    scope = scope_of(tree, line)
+    holding = [
+        node
+        for node in ast.walk(scope)
+        if isinstance(node, kinds) and node.lineno < line <= (node.end_lineno or 0)  # type: ignore[attr-defined]
+    ]
+    yield from sorted(holding, key=lambda node: node.lineno)  # type: ignore[attr-defined]
+
+
+def _changing(scope: ast.AST) -> set[str]:
+    """Names that are given a value within a loop of the function."""
+    loops = [node for node in ast.walk(scope) if isinstance(node, ast.For | ast.While)]
+    return {
+        part.id
+        for loop in loops
+        for part in ast.walk(loop)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }

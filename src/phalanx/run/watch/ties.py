@@ -1,0 +1,85 @@
+"""Breaks ties that numbers cannot: who went aside under a condition on the rank, who left a pass that another is still in, whose partner is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.loops import is_ahead
+from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.standing import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Tiebreak:
+    """Who is odd, by what (`aside`, `chosen`, `ahead`), and the words for it."""
+
+    culprits: frozenset[int]
+    reason: str
+    text: str
+
+
+def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tiebreak | None:
+    """Of ranks that all wait, none of them a minority by its call; None where nothing tells them apart."""
+    ranks = {rank: standings[rank] for rank in sorted(waiting)}
+    if len(ranks) < 2:
+        return None
+    return _by_choice(ranks) or _by_partner(ranks) or _by_condition(ranks) or _by_pass(ranks)
+
+
+def _by_condition(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """A collective that a condition on the rank led to, while the others are in another one under none.
+
+    Sends and receives stand under such conditions by nature; who is in the other branch of a condition may be the right one.
+    """
+    if any(is_point_to_point(one.call) for one in ranks.values()):
+        return None
+    aside = {rank for rank, one in ranks.items() if one.condition.startswith("if ")}
+    rest = [one for rank, one in ranks.items() if rank not in aside]
+    if not aside or len(aside) > len(rest) or any(one.condition for one in rest):
+        return None
+    stand = "stands" if len(aside) == 1 else "stand"
+    return Tiebreak(frozenset(aside), "aside", f"only {name_ranks(aside)} {stand} under a condition on the rank")
+
+
+def _by_pass(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """Ranks in a later pass than the rest, which wait in a call that every pass makes: they left it out."""
+    if any(is_point_to_point(one.call) for one in ranks.values()):
+        return None
+    ahead = {
+        rank: told
+        for rank, one in ranks.items()
+        if (told := next((told for other in ranks.values() if (told := is_ahead(one.passes, other.passes))), ""))
+    }
+    behind = [rank for rank in ranks if rank not in ahead]
+    if not ahead or len(ahead) > len(behind) or any(ranks[rank].condition or not ranks[rank].common for rank in behind):
+        return None
+    if any(not is_ahead(ranks[rank].passes, ranks[other].passes) for rank in ahead for other in behind):
+        return None
+    return Tiebreak(frozenset(ahead), "ahead", _left(sorted(ahead), next(iter(ahead.values())), behind))
+
+
+def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """A rank that is in a later pass than one which still waits for its half of an exchange that every pass makes."""
+    for rank, one in ranks.items():
+        other = ranks.get(one.partner.rank) if one.partner is not None else None
+        if other is None or not one.common:
+            continue
+        if told := is_ahead(other.passes, one.passes):
+            return Tiebreak(frozenset({other.rank}), "ahead", _left([other.rank], told, [rank]))
+    return None
+
+
+def _left(ahead: list[int], told: str, behind: list[int]) -> str:
+    verb, still = ("is" if len(ahead) == 1 else "are"), ("waits" if len(behind) == 1 else "wait")
+    return f"{name_ranks(ahead)} {verb} in {told} already and left out what {name_ranks(behind)} still {still} for"
+
+
+def _by_choice(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """Of ranks that send and receive, those whose tag or other side a condition on the rank chose."""
+    odd = {rank: one.partner for rank, one in ranks.items() if one.partner is not None and one.partner.aside}
+    if not odd or len(odd) * 2 > len(ranks):
+        return None
+    told = [f"rank {rank} {one.doing}, chosen by `{one.aside}`" for rank, one in odd.items()]
+    return Tiebreak(frozenset(odd), "chosen", "; ".join(told[:3]))

@@ -1,0 +1,129 @@
+"""Ties that the script itself breaks: conditions on the rank, passes of loops, partners for one pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from phalanx.model import Frame
+from phalanx.run.watch.loops import is_ahead, is_common_path, passes_of
+from phalanx.run.watch.partners import Partner
+from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.ties import break_tie
+from phalanx.run.watch.waiting import picture_of
+
+SOURCE = """def train(loader):
+    for epoch in range(3):
+        for step, batch in enumerate(loader):
+            loss = forward(batch)
+            if step % EVERY == 0:
+                dist.recv(x, 1)
+            if loss > best:
+                dist.recv(x, 1)
+            try:
+                forward(batch)
+            except OSError:
+                dist.recv(x, 1)
+"""
+
+
+def frame(tmp_path: Path, line: int) -> Frame:
+    file = tmp_path / "train.py"
+    file.write_text(SOURCE)
+    return Frame(str(file), line, "train")
+
+
+def passes(epoch: int, step: int) -> tuple[tuple[str, str, str, int], ...]:
+    return (("train.py", "train", "epoch", epoch), ("train.py", "train", "step", step))
+
+
+def waits(
+    rank: int,
+    call: str = "all_reduce",
+    condition: str = "",
+    partner: Partner | None = None,
+    at: tuple[int, int] = (0, 20),
+    common: bool = True,
+) -> Standing:
+    line = Frame("train.py", 30 + rank, "train")
+    return Standing(
+        rank, Doing.COLLECTIVE, call, line, condition, line if condition else None, partner=partner, passes=passes(*at), common=common
+    )  # fmt: skip
+
+
+def test_the_loops_that_a_stack_stands_in(tmp_path: Path) -> None:
+    at = frame(tmp_path, 6)
+    assert [one[2:] for one in passes_of((at,), ({"epoch": "1", "step": "7", "x": "3"},))] == [
+        ("epoch", 1),
+        ("step", 7),
+    ]
+    assert passes_of((at,), ({"step": "<tensor>"},)) == ()
+
+
+def test_who_is_in_a_later_pass() -> None:
+    assert is_ahead(passes(0, 21), passes(0, 20)) == "step 21"
+    assert is_ahead(passes(1, 0), passes(0, 20)) == "epoch 1"
+    assert is_ahead(passes(0, 20), passes(0, 20)) == is_ahead(passes(0, 20), passes(1, 0)) == ""
+    assert is_ahead((("evaluate.py", "run", "step", 9),), passes(0, 1)) == ""
+
+
+def test_calls_that_every_pass_makes(tmp_path: Path) -> None:
+    assert is_common_path((frame(tmp_path, 4),))
+    assert is_common_path((frame(tmp_path, 6),))
+    assert not is_common_path((frame(tmp_path, 8),))  # by what was computed
+    assert not is_common_path((frame(tmp_path, 12),))  # by an exception
+
+
+def test_of_two_the_one_under_a_condition_on_the_rank() -> None:
+    found = break_tie({0: waits(0, "barrier", "if rank == 0"), 1: waits(1)}, (0, 1))
+    assert found is not None
+    assert (found.culprits, found.text) == ({0}, "only rank 0 stands under a condition on the rank")
+
+
+def test_nobody_where_both_stand_under_one_or_the_one_in_its_other_branch() -> None:
+    both = {0: waits(0, "barrier", "if rank == 0"), 1: waits(1, "all_reduce", "else of if rank == 0")}
+    assert break_tie(both, both) is None
+    other = {0: waits(0), 1: waits(1, "barrier", "else of if rank == 0")}
+    assert break_tie(other, other) is None
+
+
+def test_who_left_a_pass_out_that_the_other_waits_in() -> None:
+    found = break_tie({0: waits(0, "barrier"), 1: waits(1, at=(0, 21))}, (0, 1))
+    assert found is not None
+    assert (found.culprits, found.reason) == ({1}, "ahead")
+    assert found.text == "rank 1 is in step 21 already and left out what rank 0 still waits for"
+
+
+def test_nobody_where_only_some_passes_come_to_the_call() -> None:
+    assert break_tie({0: waits(0, "barrier", common=False), 1: waits(1, at=(0, 21))}, (0, 1)) is None
+
+
+def test_a_send_that_was_left_out() -> None:
+    standings = {
+        0: waits(0, "recv", "if rank == 0", Partner(2, sends=False)),
+        1: waits(1, at=(0, 21)),
+        2: waits(2, at=(0, 21)),
+    }
+    picture = picture_of(standings, {}, 3)
+    assert (picture.culprits, picture.reason) == ((2,), "ahead")
+    assert picture.data["settled"]
+
+
+def test_a_circle_of_sends_by_a_partner_for_one_pass() -> None:
+    standings = {
+        0: waits(0, "recv", "if rank % 2 == 0", Partner(3, sends=False)),
+        1: waits(1, "send", "", Partner(2, sends=True)),
+        2: waits(2, "send", "", Partner(1, sends=True, aside="if rank == 2 and step == 25")),
+        3: waits(3, "recv", "", Partner(2, sends=False)),
+    }
+    picture = picture_of(standings, {}, 4)
+    assert (picture.culprits, picture.reason) == ((2,), "chosen")
+    assert picture.text.endswith("rank 2 sends to rank 1, chosen by `if rank == 2 and step == 25`")
+
+
+def test_a_circle_of_equals_accuses_nobody() -> None:
+    standings = {
+        0: waits(0, "recv", "", Partner(1, sends=False)),
+        1: waits(1, "recv", "", Partner(0, sends=False)),
+    }
+    picture = picture_of(standings, {}, 2)
+    assert (picture.culprits, picture.reason) == ((), "circle")
