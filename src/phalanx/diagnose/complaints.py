@@ -45,17 +45,17 @@ class Complaint:
     only_asks: bool  # how something is done, not what went wrong
 
 
-def read_complaint(file: str, prose: str, messages: Sequence[str] = ()) -> Complaint:
+def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framework: str | None = None) -> Complaint:
     """Weigh the words of a report."""
     title, body = split_title(prose)
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
-        for symptom, gained, quote in _said(text, prose):
+        for symptom, gained, quote in _said(text, prose, framework):
             points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
             quotes.setdefault(symptom, quote)
-    for symptom, gained, quote in _said("\n".join(messages), prose):
+    for symptom, gained, quote in _said("\n".join(messages), prose, framework):
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
@@ -77,7 +77,7 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
     return None
 
 
-def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
+def _said(text: str, whole: str, framework: str | None) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
     for cue in CUES:
         match = cue.pattern.search(text)
@@ -86,7 +86,7 @@ def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
     match = HANG.search(text)
     found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
     if match is not None:
-        shares = _stage_shares(whole)
+        shares = _stage_shares(whole, framework)
         most = max(
             shares.values()
         )  # that it hangs is certain, where it does is not: the likeliest stage has all the points
@@ -94,8 +94,8 @@ def _said(text: str, whole: str) -> list[tuple[str, float, str]]:
     return found
 
 
-def _stage_shares(text: str) -> dict[Stage, float]:
-    """How much the words around a hang speak for each stage, as shares of one."""
+def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
+    """How much the words around a hang speak for each stage, as shares of one; where they say nothing, how often jobs hang at each."""
     title, body = split_title(text)
     weights: defaultdict[Stage, float] = defaultdict(float)
     for stage, weight, pattern in STAGES:
@@ -104,7 +104,8 @@ def _stage_shares(text: str) -> dict[Stage, float]:
             weights[stage] += weight * factor * math.sqrt(len(different))
     total = sum(weights.values())
     if total == 0:
-        return {Stage.COMM: 0.5, Stage.PREP: 0.0, Stage.TRAIN: 0.5}
+        weights |= {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
+        total = sum(weights.values())
     return {stage: weights[stage] / total for stage in HANG_AT}
 
 
@@ -112,8 +113,12 @@ class Complaints:
     """The complaints of all reports among the files."""
 
     def __init__(self, history: History) -> None:
-        self.all = [read_complaint(file.name, file.prose, file.messages) for file in history.seen.files if file.prose]
         self._framework = history.world.framework
+        self.all = [
+            read_complaint(file.name, file.prose, file.messages, self._framework)
+            for file in history.seen.files
+            if file.prose
+        ]
 
     @property
     def only_ask(self) -> bool:

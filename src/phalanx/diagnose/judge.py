@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
-_MOST_POINTS = 6.0  # what words can add to a claim
+_MOST_POINTS = 6.0  # what words can add to a claim in full;
+_BEYOND = 0.25  # of what is more, so that two symptoms that both have as much are still told apart
 # What is an import error if the user's line that raised it is an import, whatever the exception is called.
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
 _IN_TITLE = 3.0  # what a message gains that stands in a report's title
@@ -140,7 +141,7 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
     said = complaints.points(claim.symptom, with_alike=knows_why)
     if claim.rule is not None:  # people name the message, which has other symptoms at other stages
         said = max(said, complaints.points(claim.rule.symptom, with_alike=knows_why))
-    return proof + min(said, _MOST_POINTS) + claim.priority / 100
+    return proof + min(said, _MOST_POINTS) + _BEYOND * max(0.0, said - _MOST_POINTS) + claim.priority / 100
 
 
 def _is_vague_in_report(claim: Claim, history: History) -> bool:

@@ -57,10 +57,10 @@ _FORMS = (
 )  # fmt: skip
 _LEADING_TIME = re.compile(_TIME)
 # What these can begin with, asked first: most lines begin with nothing of it.
-_TIME_OPENS, _COLLECTED_OPENS = frozenset("[0123456789MTWFS"), frozenset(">0123456789")
+_TIME_OPENS, _COLLECTED_OPENS = frozenset("[0123456789MTWFS"), frozenset(">`0123456789")
 # What a report quotes with, and what collectors of containers' output put before each line: `kubectl logs --timestamps`, `docker logs -t`, the kubelet's own files.
 _COLLECTED = re.compile(
-    r"> (?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
+    r"[>`] ?(?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
 _INSIDE = re.compile(

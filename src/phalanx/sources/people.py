@@ -32,6 +32,8 @@ _FORM = lazy(
     r"|^\W*\d?\d?\W*Framework: \(",
     re.I,
 )
+# What people answer to it on a line of its own: "no, not hang" complains of nothing.
+_ANSWER = lazy(r"^\W*(?:yes|yep|no|not|none|n/?a)\b.{0,40}$", re.I)
 _TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = lazy(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _ADDRESS = lazy(r"https?://\S+")
@@ -61,6 +63,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     title = ""
     in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
+    is_form = False
     for line in lines:
         if _FENCE.match(line):
             in_fence = not in_fence
@@ -71,7 +74,11 @@ def words_of_person(text: str, name: str = "") -> str | None:
             continue
         if _TEMPLATE.match(line):
             template += 1
-        if _FORM.search(line[:300]):  # a form's lines are short; a hostile line is not
+        was_form, is_form = (
+            is_form,
+            _FORM.search(line[:300]) is not None,
+        )  # a form's lines are short; a hostile line is not
+        if is_form or (was_form and _ANSWER.match(line[:60])):
             continue
         words = _ADDRESS.sub(" ", line).split()
         plain = sum(1 for word in words if _WORD.match(word))
