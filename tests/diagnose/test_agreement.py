@@ -110,3 +110,19 @@ def test_a_line_of_a_rank_that_leaves_progress_to_another(diagnose: Diagnose) ->
     ]
     progress = [f"epoch {epoch}: loss=0.{90 - epoch}" for epoch in range(6)]
     assert diagnose("\n".join(missing + progress)).findings == ()
+
+
+def _orders(values: list[list[int]]) -> str:
+    return "".join(f"[rank0] epoch {epoch} indices: {order} loss 0.{9 - epoch}\n" for epoch, order in enumerate(values))
+
+
+def test_the_same_mixed_order_in_every_epoch(diagnose: Diagnose) -> None:
+    verdict = diagnose({"job.log": _orders([[7, 3, 60, 12, 5]] * 3)}).verdict
+    assert verdict is not None
+    assert (verdict.cause, verdict.culprit_ranks) == ("sampler-not-reshuffled", ())
+    assert verdict.fixes[0].pattern == "fix-distributed-api-usage"
+
+
+def test_orders_that_change_or_were_never_mixed(diagnose: Diagnose) -> None:
+    assert diagnose({"job.log": _orders([[7, 3, 60, 12, 5], [3, 7, 12, 60, 5], [60, 3, 7, 12, 5]])}).verdict is None
+    assert diagnose({"job.log": _orders([[0, 2, 4, 6, 8]] * 3)}).verdict is None

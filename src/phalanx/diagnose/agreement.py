@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
     alone = _each_alone(history) or _several_alone(history)
-    shared = _samples_alike(history) or _samples_counted_again(history)
+    shared = _samples_alike(history) or _samples_counted_again(history) or _same_order_again(history)
     return [*alone, *_weights_differ(history), *shared]
 
 
@@ -94,6 +94,26 @@ def _samples_counted_again(history: History) -> list[Claim]:
         return []
     what = f"Every epoch takes {total} samples of a data set that has {size}"
     return [_not_sharded(what, [stated, *totals])]
+
+
+def _same_order_again(history: History) -> list[Claim]:
+    """Ranks take their samples in the same mixed order in every epoch. Data in sorted order were not meant to be mixed."""
+    printed: dict[tuple[str, int | None, int], dict[int, Event]] = defaultdict(dict)
+    for event in history.seen.events:
+        if event.source == "samples" and event.data["at"] is not None and event.data["at"][0] >= 0:
+            epoch, step = event.data["at"]
+            printed[(str(event.data["what"]), event.rank, step)].setdefault(epoch, event)
+    seen = [by_epoch for by_epoch in printed.values() if len(by_epoch) >= _FEWEST]
+    if not seen or any(len({event.data["value"] for event in by_epoch.values()}) > 1 for by_epoch in seen):
+        return []
+    numbers = [int(number) for number in re.findall(r"-?\d+", str(next(iter(seen[0].values())).data["value"]))]
+    if numbers == sorted(numbers):
+        return []
+    summary = "{ranks} take their samples in the same order in every epoch: the sampler is not told the epoch, so it mixes the data once and for all."
+    proofs = [Proof(event, Role.ROOT) for by_epoch in seen for event in by_epoch.values()]
+    patterns = ("fix-distributed-api-usage", "fix-dataset-api-usage", "fix-behavior-logic")
+    title = "Every epoch has the same order of samples"
+    return [_claim("perf.unexpected-intermediate-result", "sampler-not-reshuffled", title, summary, proofs, patterns)]
 
 
 def _not_sharded(what: str, events: list[Event]) -> Claim:

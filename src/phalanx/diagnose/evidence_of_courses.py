@@ -1,5 +1,5 @@
 """What the course of training shows and no program says: a loss that never changes or grows, steps that get slower,
-memory that grows, an accuracy that cannot be, a rank whose data come late.
+memory that grows, an accuracy that cannot be, a learning rate that vanishes.
 
 Each becomes a sentence that rules match like a log's line. Such courses are looked for in logs only, and claimed only
 where they are beyond noise: a healthy job's loss jumps, and its first steps are slow.
@@ -8,9 +8,10 @@ where they are beyond noise: a healthy job's loss jumps, and its first steps are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
+from phalanx.diagnose.courses_of_ranks import between_ranks, middle
 from phalanx.model import Event, EventKind
 from phalanx.sources import Collector, FileSurvey, Observations
 from phalanx.sources.courses import Course, Reading
@@ -30,10 +31,8 @@ _AS_BY_CHANCE = 0.15  # how near a loss must be to that of guessing
 _JUST_AS_BY_CHANCE = 0.03
 _UNMOVED = 0.03  # of the loss: how far apart nearly all reports may lie
 _UNLEARNT = 0.01  # of the loss: less than this is no progress
+_NOTHING = 1e-6  # of the highest learning rate
 _LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
-_LATE = 5.0  # times: how much longer than the others' a rank's data must take
-_BOUND = 3.0  # times: how much longer than the computing waiting for data must be
-_WORTH = 0.05  # seconds a step that are worth a word
 
 
 def take_in(seen: Observations, collector: Collector) -> None:
@@ -44,7 +43,7 @@ def take_in(seen: Observations, collector: Collector) -> None:
         for event in _sentences(file):
             seen.events.append(event)
             seen.matches.extend(collector.matches_of(event))
-    for event in _between_ranks([file for file in seen.files if not file.is_report]):
+    for event in between_ranks([file for file in seen.files if not file.is_report]):
         seen.events.append(event)
         seen.matches.extend(collector.matches_of(event))
 
@@ -55,35 +54,6 @@ def _sentences(file: FileSurvey) -> Iterator[Event]:
             continue
         for text, reading in _shown_by(entry.course):
             yield Event(EventKind.LINE, f"training course: {text}", file.name, reading.line, rank, source="course")
-
-
-def _between_ranks(files: list[FileSurvey]) -> Iterator[Event]:
-    """What waiting for data costs: all ranks, or one rank whose data take long, step after step, while all others' are there at once."""
-    times: dict[int | None, list[Reading]] = {}
-    names: dict[int | None, str] = {}
-    computing: list[float] = []
-    for file in files:
-        for rank, entry in file.ranks.items():
-            readings = entry.course.of("data seconds")[1:] if entry.course is not None else []
-            if entry.course is not None and len(readings) >= _FEWEST:
-                times[rank], names[rank] = readings, file.name
-                steps = entry.course.of("compute seconds") or entry.course.of("seconds")
-                computing.append(_middle(reading.value for reading in steps) if steps else math.inf)
-    waiting = [_middle(reading.value for reading in readings) for readings in times.values()]
-    if waiting and min(waiting) > max(_BOUND * max(computing), _WORTH):
-        rank, readings = next(iter(times.items()))
-        text = f"training course: each step waits {min(waiting):g} for its data and computes for {max(computing):g}"
-        yield Event(EventKind.LINE, text, names[rank], readings[-1].line, rank, source="course")
-    times.pop(None, None)
-    if len(times) < 2:
-        return
-    middle = {rank: _middle(reading.value for reading in readings) for rank, readings in times.items()}
-    slowest = max(middle, key=lambda rank: middle[rank])
-    others = max(value for rank, value in middle.items() if rank != slowest)
-    least = sorted(reading.value for reading in times[slowest])[len(times[slowest]) // 4]
-    if middle[slowest] > max(_LATE * others, _WORTH) and least > 2 * others:
-        text = f"training course: rank {slowest} waits {middle[slowest]:g} for its data at each step, the other ranks at most {others:g}"
-        yield Event(EventKind.LINE, text, names[slowest], times[slowest][-1].line, slowest, source="course")
 
 
 def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
@@ -111,6 +81,8 @@ def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
         readings = course.of(kind)
         if _is_constant(readings) and readings[0].value == 0 and _is_exact(readings[0].printed, kind):
             yield f"the {kind} is 0 in every report", readings[-1]
+    if _vanishes(rates := course.of("learning rate")):
+        yield f"the learning rate vanishes, from {rates[0].printed} to {rates[-1].printed}", rates[-1]
     if _rises([reading.value for reading in course.of("seconds")]):
         readings = course.of("seconds")
         yield f"steps take longer and longer, from {readings[0].printed} to {readings[-1].printed}", readings[-1]
@@ -132,8 +104,8 @@ def _is_at_chance(losses: list[Reading], accuracies: list[Reading]) -> bool:
     if not _is_enough(losses, _FEWEST_FOR_TREND) or not _is_enough(accuracies, _FEWEST_FOR_TREND):
         return False
     third = len(losses) // 3
-    first, last = (_middle(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
-    reached = _middle(reading.value for reading in accuracies[-third:])
+    first, last = (middle(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
+    reached = middle(reading.value for reading in accuracies[-third:])
     if not 0 < reached <= _EVEN_CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
         return False
     values = sorted(reading.value for reading in losses)
@@ -169,6 +141,14 @@ def _is_enough(readings: list[Reading], fewest: int) -> bool:
     return len(places) >= fewest or (len(places) == 1 and len(readings) >= _FEWEST_UNMARKED)
 
 
+def _vanishes(rates: list[Reading]) -> bool:
+    """For the second half of the reports the rate is next to nothing; schedules that end at 0 come there at the end."""
+    if not _is_enough(rates, _FEWEST_FOR_TREND) or not any("e" in reading.printed for reading in rates[-2:]):
+        return False
+    values = [reading.value for reading in rates]
+    return max(values[len(values) // 2 :]) < _NOTHING * max(values)
+
+
 def _is_exact(printed: str, kind: str) -> bool:
     """A small rate is printed as 0.0000; then the digits do not tell."""
     return kind != "learning rate" or "e" in printed or len(printed) <= len("0.0")
@@ -181,9 +161,9 @@ def _grows(readings: list[Reading]) -> bool:
         return False
     third = len(values) // 3
     first, last = values[:third], values[-third:]
-    if _middle(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
+    if middle(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
         return True  # the first step led away, and nothing led back
-    return _middle(last) > _GROWS * _middle(first) and min(last) > max(first) and values[-1] > _middle(last) / 2
+    return middle(last) > _GROWS * middle(first) and min(last) > max(first) and values[-1] > middle(last) / 2
 
 
 def _rises(values: list[float]) -> bool:
@@ -194,11 +174,4 @@ def _rises(values: list[float]) -> bool:
 
     ups = sum(after > before for before, after in pairwise(values))
     third = len(values) // 3
-    return ups >= _MOSTLY * (len(values) - 1) and _middle(values[-third:]) > _SLOWS * _middle(values[:third])
-
-
-def _middle(values: Iterable[float]) -> float:
-    """The median. `statistics` takes long to load, and few logs get here."""
-    from statistics import median
-
-    return float(median(values))
+    return ups >= _MOSTLY * (len(values) - 1) and middle(values[-third:]) > _SLOWS * middle(values[:third])

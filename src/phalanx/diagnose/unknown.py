@@ -13,6 +13,8 @@ from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role
 
+_OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
+
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     """Claims for exceptions and deaths that no rule explains."""
@@ -76,7 +78,12 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
     guessed = guess(event, stage)
     symptom = guessed.symptom
     # A lost connection in the middle of the work is what the peers of a broken rank see.
-    is_victim = symptom in ("fail.communication-error", "prep.communication-error") and len(history.world.all_ranks) > 1
+    # Arguments that a library refuses are nobody else's doing.
+    is_victim = (
+        symptom in ("fail.communication-error", "prep.communication-error")
+        and len(history.world.all_ranks) > 1
+        and kind not in _OF_ARGUMENTS
+    )
     place = f" at {_quoted(frame.file.rsplit('/', 1)[-1])}:{frame.line} in {_quoted(frame.function)}" if frame else ""
     return Claim(
         rule=None,

@@ -32,7 +32,8 @@ def find_knots(traces: Traces, standing: Standing, waits: Waits) -> list[Observa
     inner = _inner_circle(pairs, frozenset(graph.calls_of)) or _inner_circle(graph, waits.missing[op])
     if inner and _share(waits, op) > 0.5:  # it stands by itself: the majority waits for it, and could not help
         ops = [one for one in sorted(waits.missing) if waits.waiting[one] & inner and waits.missing[one] & inner]
-        return [_circle(standing, waits, ops)]
+        if ops:
+            return [_circle(standing, waits, ops)]
     crossed = _crossed(traces, standing, waits, op, knotted)
     if crossed is not None:
         return [crossed]

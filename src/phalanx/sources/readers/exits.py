@@ -46,7 +46,8 @@ _ONE_LINE: tuple[re.Pattern[str], ...] = (
     lazy(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
 )  # fmt: skip
 # What a shell says of a program that was killed: alone, or behind its own place and the process.
-_SHELL = lazy(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}\S.*)?$")
+_SHELL = lazy(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}(?P<command>\S.*))?$")
+_RANK_IN_COMMAND = lazy(r"\b(?:RANK|OMPI_COMM_WORLD_RANK|SLURM_PROCID)=(?P<rank>\d+)|--rank[= ](?P<option>\d+)\b")
 _SRUN = lazy(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
 _SRUN_HOW = (
     (lazy(r"Exited with exit code (\d+)"), None),
@@ -90,8 +91,11 @@ def read(window: Window) -> Iterator[Event]:
                 for task in _tasks(match["tasks"]):
                     yield _exit(window, task, int(how[1]) if number is None else -number, text.strip(), None)
                 return
-    if (match := _SHELL.match(text.strip())) and window.speaker.rank is not None:
-        yield _exit(window, window.speaker.rank, -signal.SIGKILL, text.strip(), None)
+    if match := _SHELL.match(text.strip()):
+        told = _RANK_IN_COMMAND.search(match["command"] or "")
+        rank = int(told["rank"] or told["option"]) if told is not None else window.speaker.rank
+        if rank is not None:
+            yield _exit(window, rank, -signal.SIGKILL, text.strip(), None)
         return
     if match := _MPI_NAME.search(text):
         rank = next(int(value) for value in match.groups() if value is not None)

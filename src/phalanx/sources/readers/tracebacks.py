@@ -17,7 +17,8 @@ from phalanx.sources.window import Window
 TRIGGERS = ("Traceback (most recent call last)",)
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
-_FRAME = lazy(r'^\s*File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
+# An arrow stands at the frame that caught the exception, where Loguru prints it.
+_FRAME = lazy(r'^\s*(?:> )?File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
 _FINAL = lazy(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
 _QUOTED = lazy(r"^\s*>\s?")  # a traceback quoted in a report or a mail
 _INDENTED = lazy(r"^\s+")  # within the output of pip or CMake, or set as code in a report
