@@ -10,9 +10,9 @@ from phalanx.zoo.fault import Fault, Needs, RunPlan
 from phalanx.zoo.schedule import RESULTS, Budget, Result, measured_budget, remember, remembered, run_many, still_to_do
 
 
-def fault(folder: Path, name: str, *, memory_mb: int = 100, alone: bool = False) -> Fault:
+def fault(folder: Path, name: str, *, memory_mb: int = 100, alone: bool = False, launcher: str = "python") -> Fault:
     (folder / name).mkdir(exist_ok=True)
-    plan = RunPlan("python", ("python",), 1, 10.0, "merged")
+    plan = RunPlan(launcher, ("python",), 1, 10.0, "merged")
     needs = Needs(memory_mb=memory_mb, alone=alone)
     return Fault(folder / name, name, "torch", True, "train", plan, needs=needs)
 
@@ -87,3 +87,13 @@ def test_the_budget_is_measured() -> None:
     assert budget.jobs >= 2
     assert budget.memory_mb > 100
     assert measured_budget(7).jobs == 7
+
+
+def test_builds_wait_for_one_another_and_others_run_beside_them(tmp_path: Path) -> None:
+    builds = [fault(tmp_path, f"horovod-build-{n}", launcher="pip") for n in range(3)]
+    others = [fault(tmp_path, f"torch-{n}") for n in range(3)]
+    watcher = Watcher()
+    done = list(run_many([*builds, *others], watcher, Budget(3, 10_000), threading.Event()))
+    assert len(done) == 6
+    assert all(sum("build" in name for name in seen) <= 1 for seen in watcher.seen)
+    assert any(len(seen) > 1 and any("build" in name for name in seen) for seen in watcher.seen)

@@ -84,7 +84,16 @@ def _next(waiting: Sequence[Fault], running: Sequence[Fault], budget: Budget) ->
     if len(running) >= budget.jobs or any(one.needs.alone for one in running):
         return None
     free = budget.memory_mb - sum(one.memory_mb for one in running)
-    return next((one for one in waiting if not one.needs.alone and one.memory_mb <= free), None)
+    # Builds one after the other: the next finds in the compiler's cache what the last one compiled.
+    builds = any(one.run.launcher == "pip" for one in running)
+    return next(
+        (
+            one
+            for one in waiting
+            if not one.needs.alone and one.memory_mb <= free and not (builds and one.run.launcher == "pip")
+        ),
+        None,
+    )
 
 
 def remember(folder: Path, result: Result) -> None:
