@@ -1,8 +1,9 @@
 """Ranks that wait for one another in a circle, and who of them left the common order.
 
 Two calls stand crosswise when some members of both groups are in the one and others in the other. Those that belong to both groups
-vote: most of them are right. Where they are as many, a rank that turned the order round against its own earlier steps is odd; else
-who came to the call of many otherwise than they, with more or fewer calls of its other groups behind it. Ranks that only wait in one of the calls have no say: they would wait either way.
+vote: most of them are right. Where they are as many, a rank that turned the order round against its own earlier steps, or made a call
+there that it never made between such calls, is odd; else who came to the call of many otherwise than they did, with more or fewer
+calls of its other groups behind it; else nobody. That others only wait in one of the calls says nothing: they would wait either way.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: 
                 _turned_round(traces, ranks, *pair) for ranks, pair in ((in_op, (op, other)), (in_other, (other, op)))
             ]
             if turned[0] == turned[1]:
+                turned = [_is_new(traces, in_op, op, other), _is_new(traces, in_other, other, op)]
+            if turned[0] == turned[1]:
                 turned = _against_the_rest(traces, waits, (in_op, op), (in_other, other))
             if turned[0] == turned[1]:
                 tied = tied or _circle(standing, waits, [op, other])
@@ -117,6 +120,24 @@ def _turned_round(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) ->
         steps = mine.sort("seq")["before"].diff().drop_nulls().to_list()
         usual, now = steps[:-1], steps[-1:]
         if len(usual) < _LEAST_STEPS or now[0] >= min(usual):
+            return False
+    return True
+
+
+def _is_new(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) -> bool:
+    """Whether ranks made more calls of the one group since their last call of the other than they ever made between two of these."""
+    rows = (
+        traces.calls.lazy()
+        .filter(pl.col("rank").is_in(sorted(ranks)[:_MOST_JURORS]) & ~pl.col("p2p"))
+        .filter(pl.col("group").is_in([own[0], missed[0]]))
+        .sort("rank", "order")
+        .select("rank", "group", made=(pl.col("group") == own[0]).cum_sum().over("rank"))
+        .collect()
+    )
+    for _, mine in rows.group_by("rank"):
+        made = mine.filter(pl.col("group") == missed[0])["made"]
+        usual = made.diff().drop_nulls().to_list()
+        if len(usual) < _LEAST_STEPS or mine["made"][-1] - made[-1] <= max(usual):
             return False
     return True
 

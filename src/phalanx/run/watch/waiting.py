@@ -15,13 +15,8 @@ from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.ties import break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
-_SETTLED = (
-    "root",
-    "address",
-    "aside",
-    "chosen",
-    "ahead",
-)  # told by what recorders do not keep, so that these cannot gainsay it
+# Told by what recorders do not keep, so that these cannot gainsay it.
+_SETTLED = ("root", "name", "address", "aside", "chosen", "ahead", "circle", "starting")
 
 
 @dataclass(frozen=True, slots=True)
