@@ -11,7 +11,7 @@ from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.conditions import condition_above, source_line
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
-from phalanx.run.watch.stacks import ProcessStacks
+from phalanx.run.watch.stacks import WATCH_THREAD, ProcessStacks
 
 # Functions that return only when other ranks have come, by the file they stand in.
 _COLLECTIVES = (
@@ -93,7 +93,10 @@ def standing_of(
     leaving = all(frame.function != "<module>" and "runpy" not in frame.path for frame in main.frames)
     mine = [frame for frame in main.frames if frame.is_user_code]
     if leaving and not mine:
-        mine = [frame for thread in stacks.threads[1:] for frame in thread.frames if frame.is_user_code]
+        others = [thread.frames for thread in stacks.threads if thread is not main and thread.name != WATCH_THREAD]
+        mine = [frame for frames in others for frame in frames if frame.is_user_code] or [
+            frames[-1] for frames in others if frames
+        ]
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
     innermost_is_users = main.frames[-1] is frame
