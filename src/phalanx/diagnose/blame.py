@@ -42,6 +42,9 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
+        told = [proof.event.data for proof in claim.roots]
+        if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
+            return frozenset()  # the watch knew where all stood, and for whom they waited, and found nobody
         if not claim.is_communication:
             return printers if claim.ended_its_rank and is_minority(printers, everyone) else frozenset()
         if any(proof.event.source == "trace" for proof in claim.roots):

@@ -98,6 +98,33 @@ def test_two_ranks_in_two_groups_are_a_tie() -> None:
     assert [(one.kind, one.ranks) for one in found] == [(Break.CYCLE, ())]
 
 
+def test_a_call_of_a_pair_that_one_of_it_left_out_is_told_by_the_other_pair() -> None:
+    groups = [[0, 1, 2, 3], [0, 1], [2, 3]]
+    calls = {
+        rank: [collective(0, 0, 1, True), collective(1, pair, 1, True), collective(2, 0, 2, True)]
+        for rank, pair in ((0, 1), (1, 1), (2, 2), (3, 2))
+    }
+    for rank in (0, 1):
+        calls[rank] += [collective(3, 0, 3, True), collective(4, 1, 2, True), collective(5, 0, 4)]
+    calls[2] += [collective(3, 0, 3, True), collective(4, 2, 2)]
+    calls[3] += [collective(3, 0, 3, True), collective(4, 0, 4)]
+    found = observed(files(calls, groups))
+    assert [(one.kind, one.ranks) for one in found] == [(Break.ORDER, (3,))]
+
+
+def test_a_pair_that_quarrels_without_witnesses_is_a_tie() -> None:
+    # the others have no pair of their own, and both calls have been made at such a place before
+    calls = {rank: [collective(seq, 0, seq, True) for seq in (1, 2, 3)] + [collective(5, 0, 4)] for rank in (0, 1)}
+    for rank in (2, 3):
+        calls[rank] = [
+            collective(0, 0, 1, True), collective(1, 1, 1, True), collective(2, 0, 2, True), collective(3, 0, 3, True)
+        ]  # fmt: skip
+    calls[2] += [collective(4, 1, 2)]
+    calls[3] += [collective(4, 0, 4)]
+    found = observed(files(calls, [[0, 1, 2, 3], [2, 3]]))
+    assert [(one.kind, one.ranks) for one in found] == [(Break.CYCLE, ())]
+
+
 def test_who_comes_alone_is_odd() -> None:
     ranks = {rank: [collective(0, 0, 1, True)] for rank in range(4)}
     ranks[1].append(collective(1, 0, 2))

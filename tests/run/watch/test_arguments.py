@@ -61,3 +61,9 @@ def test_a_condition_on_the_rank_that_chose_the_root(tmp_path: Path, source: str
 def test_the_common_choice_is_not_aside(tmp_path: Path) -> None:
     assert aside(tmp_path, "dist.broadcast(x, 1 if rank == 1 else 0)", {"rank": "0"}, 0) == ""
     assert aside(tmp_path, "dist.broadcast(x, 0 if rank != 1 else 1)", {"rank": "0"}, 0) == ""
+
+
+def test_what_the_condition_would_have_given_as_well_is_not_aside(tmp_path: Path) -> None:
+    source = "owner = 0\nif step > 9 and rank:\n    owner = rank\ndist.broadcast(x, owner)"
+    assert aside(tmp_path, source, {"owner": "0", "rank": "0", "step": "12"}, 0) == ""
+    assert aside(tmp_path, source, {"owner": "1", "rank": "1", "step": "12"}, 1) == "if step > 9 and rank"

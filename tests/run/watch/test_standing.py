@@ -59,3 +59,18 @@ def test_a_request_that_is_waited_for_has_no_frame_of_its_own(tmp_path: Path) ->
 
 def test_another_wait_is_none_of_a_collective(tmp_path: Path) -> None:
     assert stand(tmp_path, "request = subprocess.Popen(['rsync'])", False).doing is Doing.ELSEWHERE
+
+
+def test_a_rank_at_its_end_waits_for_a_thread_of_the_scripts() -> None:
+    library = "/usr/lib/python3.11/threading.py"
+    threads = (
+        Thread("MainThread", active=False, frames=(Frame(library, 1590, "_shutdown"),)),
+        Thread("phalanx-watch", active=False, frames=(Frame("/src/phalanx_inside.py", 164, "_Watch._run"),)),
+        Thread("drain", active=False, frames=(Frame(library, 1002, "_bootstrap"), Frame("train.py", 40, "drain"))),
+    )
+    found = standing_of(1, ProcessStacks(7, threads), outstanding=False)
+    assert found.leaving
+    assert found.frame is not None
+    assert found.frame.place == "train.py:40"
+    still = Thread("MainThread", active=False, frames=(Frame("train.py", 60, "<module>"), USER))
+    assert not standing_of(1, ProcessStacks(7, (still, *threads[1:])), outstanding=False).leaving

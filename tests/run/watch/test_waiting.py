@@ -154,3 +154,32 @@ def test_receivers_lead_to_the_one_that_does_not_send() -> None:
 
 def test_a_receiver_under_its_condition_did_not_come_alone() -> None:
     assert picture_of({0: meets(0, 1), 1: elsewhere(1)}, {}, 2).culprits == (1,)
+
+
+def test_who_has_left_its_script_and_does_not_end_while_the_others_ended_well() -> None:
+    left = Standing(1, Doing.ELSEWHERE, "", Frame("train.py", 40, "drain"), leaving=True)
+    ended = {rank: Standing(rank, Doing.ENDED, code=0) for rank in (0, 2)}
+    picture = picture_of({1: left, **ended}, {}, 3)
+    assert (picture.culprits, picture.reason) == ((1,), "leaving")
+    assert picture.text == (
+        "ranks 0, 2 have ended with status 0; rank 1 has left the script and does not end: it waits for what runs in drain() at train.py:40"
+    )
+    assert picture_of({1: left, 0: Standing(0, Doing.ENDED, code=1), 2: ended[2]}, {}, 3).culprits == ()
+
+
+def test_who_has_met_its_peers_is_not_to_blame_that_others_have_not() -> None:
+    starting = {rank: Standing(rank, Doing.CONNECT, "new_group", Frame("train.py", 35, "main")) for rank in (0, 2, 3)}
+    picture = picture_of({1: waits(1), **starting}, {}, 4)
+    assert (picture.culprits, picture.reason) == ((), "starting")
+    assert picture.data["settled"]
+
+
+def test_those_that_only_wait_in_one_of_two_calls_have_no_say() -> None:
+    # 2 waits in a pair for 3, which waits with 0 and 1 for 2
+    standings = {0: waits(0), 1: waits(1), 2: waits(2, 95), 3: waits(3)}
+    pair = ("1", 1, "all_reduce", True)
+    recorders = {rank: recorder(("0", 9, "all_reduce", False)) for rank in (0, 1)}
+    recorders[2] = recorder(("0", 8, "all_reduce", True), pair, ("1", 2, "all_reduce", False))
+    recorders[3] = recorder(pair, ("0", 9, "all_reduce", False))
+    picture = picture_of(standings, recorders, 4)
+    assert (picture.culprits, picture.reason) == ((), "nobody")

@@ -1,8 +1,9 @@
 """Ranks that wait for one another in a circle, and who of them left the common order.
 
 Two calls stand crosswise when some members of both groups are in the one and others in the other. Those that belong to both groups
-vote: most of them are right. Where they are as many, a rank that turned the order round against its own earlier steps is odd.
-Ranks that only wait in one of the calls have no say: they would wait either way.
+vote: most of them are right. Where they are as many, a rank that turned the order round against its own earlier steps, or made a call
+there that it never made between such calls, is odd; else who came to the call of many otherwise than they did, with more or fewer
+calls of its other groups behind it; else nobody. That others only wait in one of the calls says nothing: they would wait either way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from phalanx.diagnose.formation.waits import Graph, Op, Waits, graph_of
 from phalanx.model.trace import Traces
 
 _MOST_KNOTS = 64  # calls that are followed to see whether the waiting comes back to them
+_MOST_JURORS = 8  # ranks of a side that are asked: in a job whose groups do alike all say the same
 _LEAST_STEPS = 2  # earlier calls that show a rank's usual order
 
 
@@ -72,7 +74,8 @@ def _not_for_others(graph: Graph, ranks: frozenset[int]) -> frozenset[int]:
 
 
 def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: list[Op]) -> Observation | None:
-    """The odd ranks among members of two groups that are in one of two calls instead of the other."""
+    """The odd ranks among members of two groups that are in one of two calls instead of the other; a circle if nothing tells."""
+    tied: Observation | None = None
     for other in knotted:
         if other == op or op[1] < 0 or other[1] < 0:
             continue
@@ -85,6 +88,11 @@ def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: 
                 _turned_round(traces, ranks, *pair) for ranks, pair in ((in_op, (op, other)), (in_other, (other, op)))
             ]
             if turned[0] == turned[1]:
+                turned = [_is_new(traces, in_op, op, other), _is_new(traces, in_other, other, op)]
+            if turned[0] == turned[1]:
+                turned = _against_the_rest(traces, waits, (in_op, op), (in_other, other))
+            if turned[0] == turned[1]:
+                tied = tied or _circle(standing, waits, [op, other])
                 continue
             odd, own, missed = (in_op, op, other) if turned[0] else (in_other, other, op)
         else:
@@ -95,7 +103,7 @@ def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: 
         waiting = tuple(sorted(set(standing.pending) - odd))
         place = next((one.place for one in standing.pending[ranks[0]] if (one.group, one.seq) == own), call.place)
         return Observation(Break.ORDER, sentence(text), ranks, waiting, place, ranks[0])
-    return None
+    return tied
 
 
 def _turned_round(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) -> bool:
@@ -114,6 +122,51 @@ def _turned_round(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) ->
         if len(usual) < _LEAST_STEPS or now[0] >= min(usual):
             return False
     return True
+
+
+def _is_new(traces: Traces, ranks: frozenset[int], own: Op, missed: Op) -> bool:
+    """Whether ranks made more calls of the one group since their last call of the other than they ever made between two of these."""
+    rows = (
+        traces.calls.lazy()
+        .filter(pl.col("rank").is_in(sorted(ranks)[:_MOST_JURORS]) & ~pl.col("p2p"))
+        .filter(pl.col("group").is_in([own[0], missed[0]]))
+        .sort("rank", "order")
+        .select("rank", "group", made=(pl.col("group") == own[0]).cum_sum().over("rank"))
+        .collect()
+    )
+    for _, mine in rows.group_by("rank"):
+        made = mine.filter(pl.col("group") == missed[0])["made"]
+        usual = made.diff().drop_nulls().to_list()
+        if len(usual) < _LEAST_STEPS or mine["made"][-1] - made[-1] <= max(usual):
+            return False
+    return True
+
+
+def _against_the_rest(
+    traces: Traces, waits: Waits, one: tuple[frozenset[int], Op], other: tuple[frozenset[int], Op]
+) -> list[bool]:
+    """Which of two sides came to its call otherwise than all the ranks that wait there and have no part in the quarrel.
+
+    How far a rank is in its other groups when it makes the call is the same for all in a job whose groups do alike.
+    """
+    for (aside, op), (waiting, _), is_first in ((one, other, True), (other, one, False)):
+        jury = waits.waiting[op] - aside - waiting
+        there, own, rest = (
+            {_elsewhere(traces, rank, op) for rank in sorted(ranks)[:_MOST_JURORS]} for ranks in (jury, aside, waiting)
+        )
+        if len(there) == len(own) == len(rest) == 1 and own != rest and there in (own, rest):
+            return [there == rest, there == own] if is_first else [there == own, there == rest]
+    return [False, False]
+
+
+def _elsewhere(traces: Traces, rank: int, op: Op) -> int:
+    """The numbers of the last calls in all other groups that a rank made before this one, or so far, added up."""
+    rows = traces.calls.lazy().filter((pl.col("rank") == rank) & ~pl.col("p2p"))
+    here = rows.filter((pl.col("group") == op[0]) & (pl.col("seq") == op[1])).select(pl.col("order").min())
+    until = here.collect().item()
+    before = rows if until is None else rows.filter(pl.col("order") < until)
+    last = before.filter(pl.col("group") != op[0]).group_by("group").agg(pl.col("seq").max()).collect()
+    return int(last["seq"].sum())
 
 
 def _is_circular(graph: Graph, waits: Waits, op: Op) -> bool:

@@ -108,7 +108,8 @@ def chosen_aside(file: str, given: ast.expr, scope: ast.AST, known: Variables) -
     if not isinstance(given, ast.Name):
         return ""
     value = known.numbers.get(given.id)
-    common, aside = False, ""
+    common: set[int | None] = set()
+    aside = ""
     for node in ast.walk(scope):
         if not isinstance(node, ast.Assign) or not any(
             isinstance(target, ast.Name) and target.id == given.id for target in node.targets
@@ -118,10 +119,10 @@ def chosen_aside(file: str, given: ast.expr, scope: ast.AST, known: Variables) -
             return _of_choice(node.value, known)
         under = condition_at(file, node.lineno)
         if under is None or under.startswith("else"):
-            common = True
+            common.add(value_of(node.value, known))
         elif value_of(node.value, known) == value:
             aside = under
-    return aside if common else ""
+    return aside if common and value not in common else ""
 
 
 def _of_choice(node: ast.IfExp, known: Variables) -> str:

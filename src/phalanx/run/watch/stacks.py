@@ -17,6 +17,7 @@ from phalanx.model import Frame
 from phalanx.run.watch.processes import command_of
 
 _AT_ONCE = 4
+WATCH_THREAD = "phalanx-watch"  # ours, inside the rank
 GRANT = (
     "py-spy may not look into the ranks. In a container start it with `--cap-add=SYS_PTRACE`; on Kubernetes add SYS_PTRACE "
     "to securityContext.capabilities; on a host run `sysctl kernel.yama.ptrace_scope=0`"
@@ -132,7 +133,7 @@ def as_text(stacks: Iterable[ProcessStacks]) -> str:
         if one.error:
             lines += [f"no stacks: {one.error}", ""]
         for thread in one.threads:
-            if thread.name == "phalanx-watch":
+            if thread.name == WATCH_THREAD:
                 continue
             state = "active" if thread.active else "idle"
             lines.append(f'Thread {one.pid} ({state}{"+gil" if thread.holds_gil else ""}): "{thread.name}"')

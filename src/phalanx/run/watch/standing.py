@@ -11,7 +11,7 @@ from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.conditions import condition_above, source_line
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
-from phalanx.run.watch.stacks import ProcessStacks
+from phalanx.run.watch.stacks import WATCH_THREAD, ProcessStacks
 
 # Functions that return only when other ranks have come, by the file they stand in.
 _COLLECTIVES = (
@@ -69,6 +69,7 @@ class Standing:
     holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
     partner: Partner | None = None  # of a send or a receive, where its arguments tell
     passes: tuple[Pass, ...] = ()  # of the numbered loops that it is in
+    leaving: bool = False  # the script is through, and the interpreter waits for something before it ends
     common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
@@ -88,7 +89,14 @@ def standing_of(
     doing, call = doing_of(main.frames, outstanding)
     if doing is Doing.ELSEWHERE and is_idle and (graph := _graph_of(main.frames)):
         doing, call = Doing.COLLECTIVE, graph
+    # the module's own frame is the last to go; after it only what was registered for the end, and threads that are waited for
+    leaving = all(frame.function != "<module>" and "runpy" not in frame.path for frame in main.frames)
     mine = [frame for frame in main.frames if frame.is_user_code]
+    if leaving and not mine:
+        others = [thread.frames for thread in stacks.threads if thread is not main and thread.name != WATCH_THREAD]
+        mine = [frame for frames in others for frame in frames if frame.is_user_code] or [
+            frames[-1] for frames in others if frames
+        ]
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
     innermost_is_users = main.frames[-1] is frame
@@ -114,6 +122,7 @@ def standing_of(
         partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
         passes=passes_of(main.frames, main.values),
         common=is_common_path(main.frames),
+        leaving=leaving and doing is Doing.ELSEWHERE,
     )
 
 

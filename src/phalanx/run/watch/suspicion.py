@@ -24,6 +24,7 @@ _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
 _FEWEST_LOOKS = 4
 _LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
+_AT_EXIT = 3  # the same for what a rank does after its script: a last upload may rest for a while
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -77,7 +78,7 @@ class Inquiry:
         asked = (find(taken.stacks, self._size) for find in (find_dissent, find_other_name, find_stranger))
         dissent = next((one for one in asked if one is not None), None)
         picture = picture_of(standings, taken.recorders, self._size, dissent)
-        if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings):
+        if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings) and not self._does_not_end(standings):
             return None
         if self.notice.verdict is Verdict.BUSY and not picture.waiting:
             return None  # nobody waits: everybody computes, each for itself
@@ -103,6 +104,11 @@ class Inquiry:
         if taken.error:
             text += f". No stacks: {taken.error}"
         return [*found, Observation("stall", culprits, text, data)]
+
+    def _does_not_end(self, standings: Mapping[int, Standing]) -> bool:
+        """Whether all that is left has been through with its script for long, and does nothing any more."""
+        living = [one for one in standings.values() if one.doing is not Doing.ENDED]
+        return all(one.leaving for one in living) and self.notice.quiet >= _AT_EXIT * self.notice.patience
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
         """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""

@@ -15,13 +15,8 @@ from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.ties import break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
-_SETTLED = (
-    "root",
-    "address",
-    "aside",
-    "chosen",
-    "ahead",
-)  # told by what recorders do not keep, so that these cannot gainsay it
+# Told by what recorders do not keep, so that these cannot gainsay it.
+_SETTLED = ("root", "name", "address", "aside", "chosen", "ahead", "circle", "starting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class Picture:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, nobody
     data: Mapping[str, Any]
 
 
@@ -82,8 +77,7 @@ def picture_of(
         data["seq"] = seqs
     if rings:
         data["circles"] = [list(circle) for circle in rings]
-    starting = any(one.doing is Doing.CONNECT for one in standings.values())
-    if reason in _SETTLED or ((partners or starting) and reason in ("circle", "nobody")):
+    if reason in _SETTLED or (partners and reason == "nobody"):
         data["settled"] = True
     return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data)
 
@@ -99,6 +93,10 @@ def _blame(
     missed = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT] | by_doing[Doing.UNKNOWN]
     if by_doing[Doing.ENDED] and missed and _is_minority(by_doing[Doing.ENDED], size):
         return frozenset(by_doing[Doing.ENDED]), "ended"
+    leaving = {rank for rank, one in standings.items() if one.leaving}
+    if leaving and leaving | by_doing[Doing.ENDED] >= standings.keys():
+        over = all(standings[rank].code == 0 for rank in by_doing[Doing.ENDED])
+        return (frozenset(leaving) if over and _is_minority(leaving, size) else frozenset()), "leaving"
     if (found := _by_sequence(standings, recorders))[0] and _is_minority(found[0], size):
         return found
     waiting = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT]
@@ -119,7 +117,9 @@ def _blame(
     if waiting and others and _is_minority(others, size):
         return frozenset(others), "data" if others <= by_doing[Doing.DATA] else "elsewhere"
     if by_doing[Doing.CONNECT] and by_doing[Doing.CONNECT] != waiting | others:
-        return frozenset(), "nobody"
+        return frozenset(), "starting"  # who has met its peers need not wait for those that have not
+    if found[1] == "crosswise":
+        return frozenset(), "nobody"  # those that only wait in one of two calls have no say
     return _by_place(standings, waiting, size)
 
 
@@ -173,7 +173,8 @@ def _by_sequence(
     if odd:
         most = max(odd.values())
         return frozenset(rank for rank, count in odd.items() if count == most), "mismatch"
-    return frozenset(), "nobody"
+    between = {name for rank in waits_for for name, state in recorders[rank].items() if state.waits_in is not None}
+    return frozenset(), "crosswise" if len(between) > 1 else "nobody"
 
 
 def _by_place(standings: Mapping[int, Standing], waiting: Iterable[int], size: int) -> tuple[frozenset[int], str]:
@@ -241,6 +242,9 @@ def describe(standing: Standing) -> str:
         return f"waits for its data loader{where}{told}|wait for their data loaders{where}{told}"
     if standing.doing is Doing.UNKNOWN:
         return "gave no stack|gave no stack"
+    if standing.leaving:
+        waits = f"for what runs in {standing.frame.function}(){where}" if standing.frame is not None else ""
+        return f"has left the script and does not end: it waits {waits}|have left the script and do not end: they wait {waits}"
     function = standing.frame.function if standing.frame is not None else ""
     called = f"{function}()" if function and not function.startswith("<") else "the script"
     under += ", where native code holds the interpreter's lock" if standing.holds_lock else ""
