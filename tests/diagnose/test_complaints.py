@@ -61,6 +61,7 @@ def verdict(tmp_path: Path, report: str) -> Finding:
             "perf.unexpected-parallelization-or-device",
         ),
         ("# set_device_map does not work\nI call it before init_rpc.\n", "comm.setup-failure"),
+        ("# Two slots of one host\nIt seems to block at broadcast_global_variables.\n", "prep.hang-timeout"),
         ("# Stops at the start\nI have waited for several hours at hvd.init().\n", "comm.hang-timeout"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
     ],

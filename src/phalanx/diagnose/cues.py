@@ -101,7 +101,7 @@ MENTION = re.compile(
 )
 HANG = re.compile(
     r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|(?<!fixes a )(?<!fixed a )dead ?lock\w*"
-    r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bstall(?:s|ed|ing)?\b"
+    r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bblock(?:s|ed|ing)? (?:at|in|on) (?!list)|\bstall(?:s|ed|ing)?\b"
     r"|waits? (?:forever|for ever|indefinitely)|wait(?:s|ed|ing)? (?:for )?(?:about |more than |over )?(?:a |several |some |many |few |long |\d+ )*(?:hours|minutes|mins|days|time)\b|no (?:response|output|reaction|progress)|not respond\w*|nothing (?:happens|is (?:printed|output))"
     r"|not? (?:exit|terminat|proceed|progress|continu)\w*|time[ds]?[- ]?out|timing out",
     re.I,
