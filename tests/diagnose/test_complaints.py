@@ -52,6 +52,17 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# Averages are wrong\nThe reduction does not give the average.\n", "perf.unexpected-intermediate-result"),
         ("# Keras and CUDA\nKeras only sees the first card.\n", "perf.unexpected-parallelization-or-device"),
         ("# One host is killed\nThe remaining workers failed with status 134.\n", "fail.communication-error"),
+        (
+            "# rank-0 GPU has extra memory in use\nIt has more memory than the other GPUs.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
+        (
+            "# Is the reduction done on the CPU\nI see that it runs on the CPU.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
+        ("# set_device_map does not work\nI call it before init_rpc.\n", "comm.setup-failure"),
+        ("# Two slots of one host\nIt seems to block at broadcast_global_variables.\n", "prep.hang-timeout"),
+        ("# Stops at the start\nI have waited for several hours at hvd.init().\n", "comm.hang-timeout"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
     ],
 )
@@ -137,12 +148,33 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# [feature request] Same behavior on several GPUs\n\nGradients are summed. Is it better to average them?\n",
         "# Question about the loss\n\nI noticed that all the GPUs have the same loss value. How is it calculated?\n",
         "# Large model\n\nMy model does not fit on one card. Does DistributedDataParallel split the layers over the cards?\n",
+        "# Can I run two processes on one GPU?\n\nI use horovod. Is there any problem or bottleneck in that case?\n",
+        "# Ranks of my workers\n\nI have read [this issue](https://example.org/issues/510) on ranks. Why do workers have different ranks?\n",
+        "# hi, I want to know how gloo compares with nccl\n\nNCCL has a higher throughput and lower latency. Which one should I take?\n",
     ],
 )
 def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:
     path = tmp_path / "question.txt"
     path.write_text(question, encoding="utf-8")
     assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_hang_of_which_no_stage_is_told_is_placed_by_the_counts() -> None:
+    words = words_of_person("# It hangs\nMy job hangs with this script.\n", "report.md")
+    assert words is not None
+    torch, horovod = (read_complaint("report.md", words, framework=name).points for name in ("torch", "horovod"))
+    assert torch["perf.hang"] > torch["comm.hang-timeout"]
+    assert horovod["comm.hang-timeout"] > horovod["perf.hang"]
+
+
+def test_how_fast_it_was_is_beside_the_point_where_an_exception_ended_it() -> None:
+    words = words_of_person(
+        "# SyncBatchNorm and my model\nIt throws an exception. The throughput was fine before.\n", "report.md"
+    )
+    assert words is not None
+    alone = read_complaint("report.md", words).points["perf.low-efficiency"]
+    beside = read_complaint("report.md", words, ["RuntimeError: tensors must have the same size"]).points
+    assert 0 < beside["perf.low-efficiency"] < alone
 
 
 def test_an_exception_at_an_import_is_an_import_error(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from phalanx.knowledge.template import fill
         ("port {port} is taken", {"port": "29500"}, "port 29500 is taken"),
         ("port {port|?} is taken", {}, "port ? is taken"),
         ("{who} fell", {"who": "rank 2"}, "Rank 2 fell"),
+        ("{where|A line} calls it twice", {"where": "train.py:31"}, "train.py:31 calls it twice"),
         ("It broke. {who|somebody} fell", {}, "It broke. Somebody fell"),
         ("waited{op? in {op}} long", {"op": "ALLREDUCE"}, "waited in ALLREDUCE long"),
         ("waited{op? in {op}} long", {}, "waited long"),

@@ -35,6 +35,7 @@ from phalanx.sources.dialects import Dialect, sniff
         ("2019-07-13T01:09:12.881Z: [1,1]<stderr>:  File x", 1, " File x"),
         ("[1,mpirank:9,algo-2]<stdout>:Traceback", 9, "Traceback"),
         ("> [1,mpirank:9,algo-2]<stdout>:Traceback", 9, "Traceback"),
+        ("`[1,0]<stderr>:Traceback`", 0, "Traceback`"),
         ("Thu Jun 10 16:02:20 2021[3]<stderr>:Traceback", 3, "Traceback"),
         ("2021-07-26T14:09:27.842050038Z stderr F   indented", None, "  indented"),
         ("2021-07-26T14:09:27.84205038Z\t  indented", None, "  indented"),

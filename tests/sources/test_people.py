@@ -101,3 +101,12 @@ def test_tables_prompts_and_listings_that_open_with_a_hash_are_no_reports() -> N
     listing = "# packages in environment at /opt/conda:\n#\nnumpy 1.18\n2024-01-02 10:00:00 INFO done\n"
     for text in (table, prompt, listing):
         assert words_of_person(text) is None, text
+
+
+def test_answers_to_a_form_are_no_complaints() -> None:
+    words = words_of_person(
+        "# Two cards are slow\n\n**Checklist:**\n2. If your question is about hang, did you read the doc?\nno, not hang\n\nI see half the speed.\n"
+    )
+    assert words is not None
+    assert "hang" not in words
+    assert "half the speed" in words

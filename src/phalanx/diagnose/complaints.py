@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, QUESTION, STAGES
+from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, QUESTION, STAGES
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
@@ -25,6 +25,8 @@ _FEWEST_POINTS = 2.0  # below this the words say nothing
 _LESS_SURE = 0.35
 _ALIKE = 0.6
 _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error: mostly the others that wait for the failed one
+# Of a job that ended with an exception the text may also say how fast it was, or where it ran.
+_SIDE_REMARKS = frozenset(("perf.low-efficiency", "perf.unexpected-parallelization-or-device"))
 _PASTED = 0.5  # words of programs count less here: the rules read them
 _SHORTEST_MESSAGE = 20  # characters
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
@@ -47,13 +49,18 @@ class Complaint:
 
 def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framework: str | None = None) -> Complaint:
     """Weigh the words of a report."""
+    prose = MENTION.sub(" ", prose)
     title, body = split_title(prose)
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
+    exception = _exception_in(file, messages)
+    aside = _BESIDE if exception is not None and _TOLD_ERROR.search(prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework):
             points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
+            if symptom in _SIDE_REMARKS and text is not title:
+                points[symptom] -= gained * factor * (1 - aside)
             quotes.setdefault(symptom, quote)
     for symptom, gained, quote in _said("\n".join(messages), prose, framework):
         if symptom not in HANG_AT.values():
@@ -63,9 +70,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
-    return Complaint(
-        file, title, dict(points), quotes, failure[0] if failure else "", _exception_in(file, messages), only_asks
-    )
+    return Complaint(file, title, dict(points), quotes, failure[0] if failure else "", exception, only_asks)
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:

@@ -43,6 +43,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
     ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|(?:pods?|workers?|master|job|containers?)\W+(?:\w+\W+){0,3}?(?:not|never|n[’']t) (?:getting |being |get )?(?:start\w*|created?|launched|scheduled|com(?:e|ing) up)|\bport (?:is )?(?:already )?in use"),
     ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)|launch(?:es|ing|ed)?|(?<!epoch )start(?:s|ing|ed)?")),
+    ("comm.setup-failure", 2.5, _failing(r"rpc|init_rpc|set_device_map|device_maps?|tensor ?pipe")),
     ("comm.setup-failure", 1.5, _failing(r"(?:two|2|multi(?:ple)?|several|remote|different)[- ]?(?:nodes?|machines?|hosts?|servers?)|docker|kubernetes|k8s|slurm|cluster|distributed mode")),
     ("comm.unexpected-protocol", 3, r"(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|\broce\b|\bnccl\b)\W+(?:[\w./'’-]+\W+){0,4}?(?:(?:is|are|was|being)? ?not (?:be(?:ing)? )?(?:used|enabled|shown)|instead of)|(?:why|does(?:n.?t| not)|not|isn.?t)\W+(?:[\w./'’-]+\W+){0,5}?(?:use|using|used|show)\W+(?:[\w./'’-]+\W+){0,4}?(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|nccl)"),
     ("prep.model-loading-failure", 2, _failing(r"(?:re)?load(?:ing|s|ed)? (?:the |a |my |pre-?trained |saved |replicated )*model|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
@@ -51,7 +52,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("prep.iteration-failure", 3, r"end of sequence|out_?of_?rangeerror|ran out of data|iterator (?:is )?exhausted"),
     ("prep.communication-error", 1.5, _failing(r"broadcast_\w+|broadcastglobalvariables\w*|broadcast(?:ing)? (?:the )?(?:variables|parameters|weights|state)|barrier")),
     ("prep.device-error", 1.5, _failing(r"set_device|device ordinal|visible_devices|model\.cuda|model\.to|gpu_options|set_visible_devices")),
-    ("fail.communication-error", 2, r"can ?not communicate|lost (?:the )?connection|unavailableerror|finished reduction|find_unused_parameters|ready (?:twice|only once)|has been shut ?down|connection (?:reset|closed)|nccl error|unhandled cuda error|ncclsystemerror|ncclinternalerror|mismatched|" + _failing(r"all_?reduc\w+|all_?gather\w*|reduce_?scatter|all_?to_?all|nccl|gloo|rpc|gradient sync\w*|send|recv") + "|" + _failing(r"ddp|distributeddataparallel", _BREAK)),
+    ("fail.communication-error", 2, r"can ?not communicate|lost (?:the )?connection|unavailableerror|finished reduction|find_unused_parameters|ready (?:twice|only once)|has been shut ?down|connection (?:reset|closed)|nccl error|unhandled cuda error|ncclsystemerror|ncclinternalerror|mismatched|" + _failing(r"all_?reduc\w+|all_?gather\w*|reduce_?scatter|all_?to_?all|nccl|gloo|gradient sync\w*|send|recv") + "|" + _failing(r"ddp|distributeddataparallel", _BREAK)),
     ("fail.communication-error", 2.5, r"\b(?:all|other|remaining|alive|surviving) (?:the )?workers? (?:also )?(?:fail\w*|die[ds]?|exit\w*|crash\w*)|horovod background loop"),
     ("fail.device-error", 2.5, r"(?<!unhandled )cuda (?:runtime )?error|cudnn|cublas|device-side assert|illegal memory access|same device|invalid device|no (?:cuda|gpu)s? (?:device )?(?:is |are )?(?:available|found|detected)|assign a device|can ?not find (?:the )?gpus?|tensors? (?:\w+ ){0,4}different devices|xid\b"),
     ("fail.graph-execution-error", 2, r"tf\.function|replica context|cross-replica|merge_call|no gradients?|none gradients?|(?:same|different) graph|graph (?:mode|execution|is finalized|disconnected)|autograd\b"),
@@ -72,7 +73,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W+(?:\w+\W+){0,3}?process(?:es)?\W+(?:\w+\W+){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|same gpu|gpu[ :#]?0\b"),
     ("perf.unexpected-parallelization-or-device", 2, r"(?:work|runn?|happen|execut|plac|comput|reduc)(?:e|s|es|ed|ing)? on (?:the )?cpu\b|on (?:the )?cpu ?\?|cpu instead of (?:the )?gpus?"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:load|memory|gpu|usage|utili[sz]ation)\W+(?:\w+\W+){0,2}?(?:im|un)balanc\w*|(?:im|un)balanced?\W+(?:\w+\W+){0,2}?(?:load|memory|gpus?|usage|utili[sz]ation)|(?:\b(?:first|one|main|master|rank[- ]?0|0th)\b|(?:gpu|card|device)[ :#-]?0\b)\W*(?:gpu|card|device|process)?\W*(?:\w+\W+){0,3}?(?:more|higher|most|extra|too (?:much|high)) (?:\w+ ){0,2}(?:memory|vram|ram)|memory\W+(?:\w+\W+){0,4}?(?:than|compared (?:with|to)) (?:the )?other (?:gpus|cards|devices)"),
-    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|(?:\bno|\bnot|n[’']t|should be|expect\w*|supposed) (?:\w+ ){0,5}faster\b|\bfaster (?:on|with|using|than) (?:\w+ )?(?:one|1|a single|single|multi\w*)\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
+    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b|throughput|\befficien\w+|(?:\bno|\bnot|n[’']t|should be|expect\w*|supposed) (?:\w+ ){0,5}faster\b|\bfaster (?:on|with|using|than) (?:\w+ )?(?:one|1|a single|single|multi\w*)\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|(?:load(?:ing)?|data|step|iteration|epoch|training|running) time (?:\w+ ){0,3}(?:increas|grow|longer|doubl)\w*|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
     ("perf.low-efficiency", 1.5, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
     ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|learning rate)|(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange) (?:\w+ ){0,2}numbers?|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+|(?:not|n[’']t) (?:give|be|get) (?:you )?(?:back )?the (?:exact|average|same|right|correct)\b|\bnot the (?:exact|same|right) (?:result|loss|value|gradient)s?"),
     ("perf.non-convergence", 4, r"(?:my|the) (?:metric|score) is|\bf1\b (?:score|on)"),
@@ -83,18 +84,24 @@ CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, 
 FAILURE = re.compile(rf"\b{_FAIL}\b(?:{_GAP}[\w./'’-]+){{0,6}}", re.IGNORECASE)
 # An error in so many words, where FAILURE is content with "does not".
 ERROR = re.compile(
-    r"\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|bugs?|problems?|issues?|trouble|unable|not work\w*)\b",
+    r"\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|bugs?|problems?|issues?|trouble|unable|not able|not work\w*)\b",
     re.I,
 )
 # A title that asks how something is done. "Why" and "when using" complain.
 QUESTION = re.compile(
-    r"^\W*(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
-    r"|does|do i|can|could|should|would|will|may i|questions?\b|\[?feature request)\b",
+    r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
+    r"|does|do i|can|could|should|would|will|may i|questions?\b|\[?feature request|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b",
+    re.I,
+)
+# Reports of others, and a question whether there would be trouble, tell of none.
+MENTION = re.compile(
+    r"https?://\S+|\b(?:read\w*|see|saw|seen|found|search\w*|look\w*|refer\w*|according to|mentioned|through|from|per|related to)\W+(?:\w+\W+){0,3}?issues?\b"
+    r"|\b(?:is|are|will|would|can|could) there (?:be )?(?:any |an? |some )?(?:problems?|issues?|bugs?|errors?|troubles?)\b[^.!?]{0,80}\?",
     re.I,
 )
 HANG = re.compile(
     r"(?<!about )(?<!about a )\bhang(?:s|ed|ing|up|ups|-ups?)?\b|\bhung\b|\bstucks?\b|\bfreez\w+|\bfroze\w*|(?<!fixes a )(?<!fixed a )dead ?lock\w*"
-    r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bstall(?:s|ed|ing)?\b"
+    r"|never (?:returns?|finish\w*|ends?|exits?|starts?|complet\w*)|blocks? (?:forever|for ever|indefinitely)|\bblock(?:s|ed|ing)? (?:at|in|on) (?!list)|\bstall(?:s|ed|ing)?\b"
     r"|waits? (?:forever|for ever|indefinitely)|wait(?:s|ed|ing)? (?:for )?(?:about |more than |over )?(?:a |several |some |many |few |long |\d+ )*(?:hours|minutes|mins|days|time)\b|no (?:response|output|reaction|progress)|not respond\w*|nothing (?:happens|is (?:printed|output))"
     r"|not? (?:exit|terminat|proceed|progress|continu)\w*|time[ds]?[- ]?out|timing out",
     re.I,

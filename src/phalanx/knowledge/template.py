@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 
 _FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^{}]|\{\w+\})*))?\}")
+_PLACE = re.compile(r"\S+\.\w+:\d")  # a file's name keeps its letters
 _LONGEST_VALUE = 200
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with its fields filled; sentences that begin with a filled field begin with a capital."""
+    """The text with its fields filled; sentences that begin with a filled field begin with a capital, unless it is a place."""
 
     def replace(match: re.Match[str]) -> str:
         value = values.get(match["name"], "").strip()[:_LONGEST_VALUE]
@@ -19,6 +20,6 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         if not value:
             value = match["otherwise"] or ("" if match["otherwise"] is not None else f"({match['name']} unknown)")
         starts_sentence = match.start() == 0 or match.string[: match.start()].endswith((". ", "? ", "! ", ".\n"))
-        return value[:1].upper() + value[1:] if starts_sentence else value
+        return value[:1].upper() + value[1:] if starts_sentence and not _PLACE.match(value) else value
 
     return _FIELD.sub(replace, text)

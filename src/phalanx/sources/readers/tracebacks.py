@@ -18,8 +18,8 @@ TRIGGERS = ("Traceback (most recent call last)",)
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
 # An arrow stands at the frame that caught the exception, where Loguru prints it.
-_FRAME = lazy(r'^\s*(?:> )?File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
-_FINAL = lazy(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
+FRAME = lazy(r'^\s*(?:> )?File ["“](?P<file>[^"”]+)["”], line (?P<line>\d+)(?:, in(?: (?P<function>.+))?)?$')
+FINAL = lazy(r"^(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?::\s?(?P<message>.*))?$")
 _QUOTED = lazy(r"^\s*>\s?")  # a traceback quoted in a report or a mail
 _INDENTED = lazy(r"^\s+")  # within the output of pip or CMake, or set as code in a report
 _MARGIN = lazy(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
@@ -106,15 +106,15 @@ def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None
             in_group = True
         body = _MARGIN.sub("", text) if in_group else text
         index += 1
-        if match := _FRAME.match(body):
+        if match := FRAME.match(body):
             source = _source_line(lines.at(index), in_group, is_flat=body.startswith("File"))
             index += bool(source)
             frames.append(Frame(match["file"], int(match["line"]), match["function"] or "<module>", source))
             continue
         if not body.strip() or body[:1] in " \t":  # carets, repeated-line notes, source of several lines
             continue
-        final = _FINAL.match(body.strip("*`"))  # people set the last line in bold
-        if final is None or (not frames and not _looks_like_exception(final["type"])):
+        final = FINAL.match(body.strip("*`"))  # people set the last line in bold
+        if final is None or (not frames and not looks_like_exception(final["type"])):
             if not frames:
                 return None
             continue
@@ -130,14 +130,15 @@ def _source_line(line: tuple[int, str] | None, in_group: bool, *, is_flat: bool)
     if line is None:
         return ""
     body = _MARGIN.sub("", line[1]) if in_group else line[1]
-    if _FRAME.match(body):
+    if FRAME.match(body):
         return ""
-    final = _FINAL.match(body.strip("*`")) if is_flat else None
-    is_code = is_flat and bool(body) and (final is None or not _looks_like_exception(final["type"]))
+    final = FINAL.match(body.strip("*`")) if is_flat else None
+    is_code = is_flat and bool(body) and (final is None or not looks_like_exception(final["type"]))
     return body.strip() if body[:1] in (" ", "\t") or is_code else ""
 
 
-def _looks_like_exception(name: str) -> bool:
+def looks_like_exception(name: str) -> bool:
+    """True for what classes of exceptions are called."""
     return name.endswith(("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group"))
 
 
@@ -149,7 +150,7 @@ def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
         if line is None:
             break
         body = _MARGIN.sub("", line[1]) if in_group else line[1]
-        if _NEXT_RECORD.match(body) or _CHAIN.match(body) or _FRAME.match(body):
+        if _NEXT_RECORD.match(body) or _CHAIN.match(body) or FRAME.match(body):
             break
         if not body.strip():
             if blank:
