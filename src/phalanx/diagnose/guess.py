@@ -77,6 +77,7 @@ _DATA_PLACES = lazy(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader
 _DATA_FUNCTIONS = lazy(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
 _DATA_LINES = lazy(
     r"\bopen\(.*\.(?:csv|tsv|txt|jsonl?|npy)\b|\bopen\(\w*(?:path|file)\w*\).*\bfor\b|\bfor \w+ in open\(|\.split\([\"'](?:,|\\t|;)[\"']\)|\bcsv\.|\bjson\.loads?\(\w*(?:line|row|rec)"
+    r"|\b(?:batch|b|sample|item|record|row|example|features)\[[\"']"
     r"|\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
 )
 _OF_THE_LANGUAGE = frozenset(
