@@ -42,6 +42,13 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
                 Frame(SITE + "torch/distributed/fsdp/api.py", 7, "state_dict_type")), Stage.PREP, "fail.checkpoint-unusable", None),
         (raised("TypeError", MINE, message="fit() got an unexpected keyword argument 'workers'"), Stage.TRAIN,
          "fail.attribute-not-found", "fix-behavior-logic"),
+        (raised("KeyError", Frame("/home/user/train.py", 3, "main", 'x = batch["inputs"]'), message="'inputs'"), Stage.TRAIN,
+         "prep.data-loading-failure", "fix-dataset"),
+        (raised("TypeError", MINE, message="horovod_torch_allreduce_async_torch_FloatTensor(): incompatible function arguments."), Stage.TRAIN,
+         "fail.communication-error", "fix-distributed-api-usage"),
+        (raised("TypeError", MINE, Frame(SITE + "torch/distributed/distributed_c10d.py", 7, "_check_valid_timeout"),
+                message="Expected timeout argument to be of type datetime.timedelta, got 7"), Stage.TRAIN,
+         "fail.communication-error", "fix-distributed-api-usage"),
     ],
 )  # fmt: skip
 def test_where_it_was_raised_tells(event: Event, stage: Stage, symptom: str, fix: str | None) -> None:

@@ -33,6 +33,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"initiali[sz]\w+ torch\.distributed|current RPC agent", re.I), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-distributed-api-usage", "fix-command-line")),
     (lazy(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
     (lazy(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
+    (lazy(r"^TypeError: \w*(?:reduce|gather|broadcast|alltoall|scatter)\w*\(\): incompatible function arguments"), _COMMUNICATION, _API),
     (lazy(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (lazy(r"^(?!(?:Type|Value)Error).*(?:timed? ?out|deadline exceeded)", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
     (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
@@ -77,6 +78,7 @@ _DATA_PLACES = lazy(r"(?:^|/)\w*(?:data|dataset|dataloader|loader|sampler|reader
 _DATA_FUNCTIONS = lazy(r"^(?:__getitem__|__next__|__iter__|__len__|\w*collate\w*|(?:load|read|parse|decode|fetch|get)_\w*(?:data\w*|records?|samples?|batch\w*|images?|rows?|shards?|labels?))$", re.I)  # fmt: skip
 _DATA_LINES = lazy(
     r"\bopen\(.*\.(?:csv|tsv|txt|jsonl?|npy)\b|\bopen\(\w*(?:path|file)\w*\).*\bfor\b|\bfor \w+ in open\(|\.split\([\"'](?:,|\\t|;)[\"']\)|\bcsv\.|\bjson\.loads?\(\w*(?:line|row|rec)"
+    r"|\b(?:batch|b|sample|item|record|row|example|features)\[[\"']"
     r"|\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
 )
 _OF_THE_LANGUAGE = frozenset(
