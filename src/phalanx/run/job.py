@@ -47,6 +47,7 @@ class Job:
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
         self._stalls = 0
+        self._said = ""  # the verdict on the screen
         self._has_straggler = False
         self._children: Children | None = None
 
@@ -75,7 +76,7 @@ class Job:
     def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
         spec = self._plan.spec
         for number in range(spec.max_restarts + 1):
-            folder = self._writer.begin_attempt(number, range(self._plan.size))
+            folder, self._said = self._writer.begin_attempt(number, range(self._plan.size)), ""
             setup = Setup(
                 attempt=folder,
                 size=self._plan.size,
@@ -122,16 +123,25 @@ class Job:
 
     def _poll(self) -> None:
         if self._diagnosis is not None and self._diagnosis.is_done:
-            diagnosis, self._diagnosis = self._diagnosis, None
-            report = diagnosis.result()
-            if report is not None:
-                self._keep(report)
-                if text := short_text(report):
-                    self._screen.say_block(text)
+            self._say_diagnosis(self._diagnosis)
+
+    def _say_diagnosis(self, diagnosis: Diagnosis) -> None:
+        """What was found out while the job stood."""
+        self._diagnosis = None
+        report = diagnosis.result()
+        if report is not None:
+            self._keep(report)
+            if text := short_text(report):
+                self._said = text
+                self._screen.say_block(text)
 
     def _final_report(self, reason: Reason, wants_report: bool) -> dict[str, Any] | None:
-        if self._diagnosis is not None:
-            self._diagnosis.result()  # made before the end: the one after it knows more
+        if self._diagnosis is not None and reason.kind == "stall":
+            self._say_diagnosis(
+                self._diagnosis
+            )  # ended for what it tells, so that it need not wait for the whole report
+        elif self._diagnosis is not None:
+            self._diagnosis.abandon()  # made before the end: the one after it knows more
             self._diagnosis = None
         if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
             return None
@@ -145,7 +155,8 @@ class Job:
 
     def _say_end(self, reason: Reason, report: dict[str, Any] | None, seconds: float) -> None:
         if report is not None and (text := short_text(report)):
-            self._screen.say_block(text)
+            if text != self._said or reason.kind != "stall":  # said a moment ago
+                self._screen.say_block(text)
         elif reason.status != 0 and report is None:
             self._screen.say("there is no verdict: the diagnosis could not be made")
         how = f"{reason.text}, after {seconds:.1f} s"

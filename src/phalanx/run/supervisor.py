@@ -195,7 +195,10 @@ class Attempt:
         living = self._living()
         for rank in living:
             self._ranks[rank].was_sent = number
-        self.children.signal_all((self._ranks[rank].process.pid for rank in living), number)
+        pids = [self._ranks[rank].process.pid for rank in living]
+        self.children.signal_all(pids, number)
+        if number != signal.SIGKILL:
+            self.children.signal_all(pids, signal.SIGCONT)  # who is stopped would take note only when it goes on
 
     def _reap(self, output: Output, ending: Ending, is_over: bool = False) -> None:
         gone = [(code, rank) for rank in self._living() if (code := self._ranks[rank].process.poll()) is not None]

@@ -59,6 +59,12 @@ class Diagnosis:
                 return None
         return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else None
 
+    def abandon(self) -> None:
+        """Nobody wants to know any more."""
+        self.process.kill()
+        self.process.wait()
+        self._output.close()
+
 
 def short_text(report: dict[str, Any]) -> str:
     """Verdict, who, and the first fix; the rest is a command away."""
