@@ -17,7 +17,8 @@ from phalanx.sources.readers.tracebacks import TRUNCATED
 def assign_blame(claims: list[Claim], history: History) -> None:
     """Set culprits and victims of every claim."""
     world = history.world
-    sufferers = _only_victims(claims)
+    # only the supervisor knows for certain who else has left, and when
+    sufferers = _only_victims(claims) if history.is_supervised else frozenset()
     for claim in claims:
         culprits = _culprits(claim, history, sufferers)
         claim.culprits = culprits
