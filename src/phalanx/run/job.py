@@ -46,6 +46,7 @@ class Job:
         self._writer = BundleWriter(folder, screen.say)
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
+        self._ready: Diagnosis | None = None  # not yet asked for
         self._stalls = 0
         self._said = ""  # the verdict on the screen
         self._has_straggler = False
@@ -99,6 +100,7 @@ class Job:
                 deadline=deadline,
                 on_stall=self._stalled,
                 on_straggler=self._slowed,
+                on_suspicion=self._suspect,
                 poll=self._poll,
             )
             reason = attempt.run()
@@ -113,9 +115,17 @@ class Job:
         """Have the verdict made while the job goes on."""
         self._stalls += 1
         if self._diagnosis is None:
-            self._diagnosis = Diagnosis(self._folder)
+            self._suspect()
+            self._diagnosis, self._ready = self._ready, None
+            if self._diagnosis is not None:
+                self._diagnosis.ask()
+
+    def _suspect(self) -> None:
+        """A verdict may soon be wanted: what takes most of its time is done beforehand."""
+        if self._ready is None:
+            self._ready = Diagnosis(self._folder)
             if self._children is not None:
-                self._children.adopt(self._diagnosis.process.pid)
+                self._children.adopt(self._ready.process.pid)
 
     def _slowed(self) -> None:
         """A job that ends well may still be worth a verdict."""
@@ -144,8 +154,10 @@ class Job:
             self._diagnosis.abandon()  # made before the end: the one after it knows more
             self._diagnosis = None
         if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
+            if self._ready is not None:
+                self._ready.abandon()
             return None
-        report = Diagnosis(self._folder).result()
+        report = (self._ready or Diagnosis(self._folder)).ask().result()
         if report is not None:
             self._keep(report)
         return report
