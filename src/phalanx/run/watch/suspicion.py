@@ -28,6 +28,7 @@ _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
 _FEWEST_LOOKS = 4
 _LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
+_OF_A_PROCESSOR = 0.4  # what it must have had of one in that time: where it gets less, all it does takes longer
 _AT_EXIT = 3  # the same for what a rank does after its script: a last upload may rest for a while
 # Questions of the standard library, by function and file.
 _QUESTION = re.compile(r"(?:\w+\.)?(?:exists|lexists|isfile|isdir|is_file|is_dir|stat)$")
@@ -124,7 +125,10 @@ class Inquiry:
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
         """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""
-        is_long = self.notice.quiet >= _LONG * self.notice.patience
+        long = _LONG * self.notice.patience
+        is_long = self.notice.quiet >= long and (
+            bool(self.notice.moving) or self.notice.spent >= _OF_A_PROCESSOR * long
+        )
         if not is_long and self.notice.moving:
             return False  # whoever reads and writes gets somewhere
         seen = looks_at(list(working), values=True)
