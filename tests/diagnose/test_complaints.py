@@ -199,3 +199,19 @@ def test_a_stall_that_misses_all_but_one_rank_accuses_nobody(tmp_path: Path) -> 
     finding = diagnose_paths([str(path)]).findings[0]
     assert finding.symptom == "perf.hang"
     assert finding.culprit_ranks == ()
+
+
+def test_whether_something_is_so_is_asked_and_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Are the slices of both workers merged after the gather?\n\nI read the code and did not find where. Is it a bug, or can you show me?\n",
+        encoding="utf-8",
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_title_alone_is_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    path.write_text("# hvd.size() is 1, but MPI counts 8\n", encoding="utf-8")
+    found = diagnose_paths([str(path)]).findings
+    assert found[0].symptom == "perf.unexpected-parallelization-or-device"

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, QUESTION, STAGES
+from phalanx.diagnose.cues import (
+    CUES,
+    ERROR,
+    FAILURE,
+    FAMILIES,
+    HANG,
+    HANG_AT,
+    HANG_POINTS,
+    MENTION,
+    QUESTION,
+    STAGES,
+    YES_OR_NO,
+)
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
@@ -67,6 +79,8 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
+    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
+        is_question = True
     only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
