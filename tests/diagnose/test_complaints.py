@@ -215,3 +215,17 @@ def test_a_title_alone_is_a_report(tmp_path: Path) -> None:
     path.write_text("# hvd.size() is 1, but MPI counts 8\n", encoding="utf-8")
     found = diagnose_paths([str(path)]).findings
     assert found[0].symptom == "perf.unexpected-parallelization-or-device"
+
+
+@pytest.mark.parametrize(
+    ("report", "symptom"),
+    [
+        ("# Cannot get the example to run\nI use horovod, and my job does not work.\n", "comm.setup-failure"),
+        (
+            "# Cannot get the example to run\nI use horovod, and an exception comes in the second epoch of training.\n",
+            "fail.communication-error",
+        ),
+    ],
+)
+def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str, symptom: str) -> None:
+    assert verdict(tmp_path, report).symptom == symptom
