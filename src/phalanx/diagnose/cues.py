@@ -22,12 +22,10 @@ class Cue:
 
 
 _FAIL = (
-    r"(?:fail\w*|errors?|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
+    r"(?:fail\w*|errors?|erroring|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
     r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
 )
-_BREAK = (
-    r"(?:fail\w*|\w*errors?|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
-)
+_BREAK = r"(?:fail\w*|\w*errors?|erroring|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
 _GAP = r"[^\w.?!;()]+"  # within a sentence
 _NEAR = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,5}}?"  # a word's last character is no full stop
 
