@@ -156,6 +156,8 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# Can I run two processes on one GPU?\n\nI use horovod. Is there any problem or bottleneck in that case?\n",
         "# Ranks of my workers\n\nI have read [this issue](https://example.org/issues/510) on ranks. Why do workers have different ranks?\n",
         "# hi, I want to know how gloo compares with nccl\n\nNCCL has a higher throughput and lower latency. Which one should I take?\n",
+        "# Loader feature request: a variable to choose the reader\n\nI compared both, and with the new one my loader is faster.\n",
+        "# Support for the new release?\n\nI would like to use it with DDP.\n",
     ],
 )
 def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:

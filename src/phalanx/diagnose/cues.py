@@ -90,7 +90,8 @@ ERROR = re.compile(
 # A title that asks how something is done. "Why" and "when using" complain.
 QUESTION = re.compile(
     r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
-    r"|does|do i|can|could|should|would|will|may i|questions?\b|\[?feature request|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b",
+    r"|does|do i|can|could|should|would|will|may i|questions?\b|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b"
+    r"|\bfeature requests?\b|^\W*support (?:for|of)\b[^?]*\?",
     re.I,
 )
 # A title that asks whether something is so, which may also complain.
