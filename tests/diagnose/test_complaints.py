@@ -64,6 +64,10 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# Two slots of one host\nIt seems to block at broadcast_global_variables.\n", "prep.hang-timeout"),
         ("# Stops at the start\nI have waited for several hours at hvd.init().\n", "comm.hang-timeout"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
+        (
+            "# Trying to install it in a fresh environment (with the framework) and nothing seems to work\n",
+            "build.install-failure",
+        ),
         ("# MirroredStrategy example code is erroring out\nI copied it.\n", "fail.graph-execution-error"),
         (
             "# MirroredStrategy to spread the work of my model ends in an assertion error\nI copied it.\n",

@@ -23,7 +23,7 @@ class Cue:
 
 _FAIL = (
     r"(?:fail\w*|errors?|erroring|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
-    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
+    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible)|nothing (?:\w+ ){0,2}works?)"
 )
 _BREAK = r"(?:fail\w*|\w*errors?|erroring|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
 _GAP = r"[^\w.?!;()]+"  # within a sentence
@@ -37,6 +37,7 @@ def _failing(what: str, fail: str = _FAIL) -> str:
 
 _TABLE: tuple[tuple[str, float, str], ...] = (
     ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|make")),
+    ("build.install-failure", 3, r"\b(?:try(?:ing)?|tried|attempt\w*) to (?:install|build|compile)\b[^.?!]{0,100}\b(?:nothing|not|n[’']t|fail\w*|errors?|unable)\b"),
     ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
     ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|(?:pods?|workers?|master|job|containers?)\W+(?:\w+\W+){0,3}?(?:not|never|n[’']t) (?:getting |being |get )?(?:start\w*|created?|launched|scheduled|com(?:e|ing) up)|\bport (?:is )?(?:already )?in use"),
