@@ -64,6 +64,15 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# Two slots of one host\nIt seems to block at broadcast_global_variables.\n", "prep.hang-timeout"),
         ("# Stops at the start\nI have waited for several hours at hvd.init().\n", "comm.hang-timeout"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
+        (
+            "# Trying to install it in a fresh environment (with the framework) and nothing seems to work\n",
+            "build.install-failure",
+        ),
+        ("# MirroredStrategy example code is erroring out\nI copied it.\n", "fail.graph-execution-error"),
+        (
+            "# MirroredStrategy to spread the work of my model ends in an assertion error\nI copied it.\n",
+            "fail.graph-execution-error",
+        ),
     ],
 )
 def test_own_words(report: str, symptom: str) -> None:
@@ -151,6 +160,8 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# Can I run two processes on one GPU?\n\nI use horovod. Is there any problem or bottleneck in that case?\n",
         "# Ranks of my workers\n\nI have read [this issue](https://example.org/issues/510) on ranks. Why do workers have different ranks?\n",
         "# hi, I want to know how gloo compares with nccl\n\nNCCL has a higher throughput and lower latency. Which one should I take?\n",
+        "# Loader feature request: a variable to choose the reader\n\nI compared both, and with the new one my loader is faster.\n",
+        "# Support for the new release?\n\nI would like to use it with DDP.\n",
     ],
 )
 def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:
@@ -199,3 +210,33 @@ def test_a_stall_that_misses_all_but_one_rank_accuses_nobody(tmp_path: Path) -> 
     finding = diagnose_paths([str(path)]).findings[0]
     assert finding.symptom == "perf.hang"
     assert finding.culprit_ranks == ()
+
+
+def test_whether_something_is_so_is_asked_and_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Are the slices of both workers merged after the gather?\n\nI read the code and did not find where. Is it a bug, or can you show me?\n",
+        encoding="utf-8",
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_title_alone_is_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    path.write_text("# hvd.size() is 1, but MPI counts 8\n", encoding="utf-8")
+    found = diagnose_paths([str(path)]).findings
+    assert found[0].symptom == "perf.unexpected-parallelization-or-device"
+
+
+@pytest.mark.parametrize(
+    ("report", "symptom"),
+    [
+        ("# Cannot get the example to run\nI use horovod, and my job does not work.\n", "comm.setup-failure"),
+        (
+            "# Cannot get the example to run\nI use horovod, and an exception comes in the second epoch of training.\n",
+            "fail.communication-error",
+        ),
+    ],
+)
+def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str, symptom: str) -> None:
+    assert verdict(tmp_path, report).symptom == symptom

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, QUESTION, STAGES
+from phalanx.diagnose.cues import (
+    CUES,
+    ERROR,
+    FAILURE,
+    FAMILIES,
+    HANG,
+    HANG_AT,
+    HANG_POINTS,
+    MENTION,
+    QUESTION,
+    STAGES,
+    YES_OR_NO,
+)
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
@@ -31,6 +43,16 @@ _PASTED = 0.5  # words of programs count less here: the rules read them
 _SHORTEST_MESSAGE = 20  # characters
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
 _TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcrash(?:es|ed)?\b", re.IGNORECASE)
+# Failures that people have no words of their own for: a hang, a crash or a lack of memory they would name.
+_WORDLESS = (
+    "comm.setup-failure",
+    "prep.other",
+    "fail.communication-error",
+    "fail.device-error",
+    "fail.graph-execution-error",
+    "fail.tensor-mismatch",
+)
+_ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
 
 
@@ -44,6 +66,7 @@ class Complaint:
     quotes: dict[str, str]
     failure: str
     exception: Event | None
+    stages: dict[Stage, float]  # how much the words speak for each, as shares of one; empty where they say nothing
     only_asks: bool  # how something is done, not what went wrong
 
 
@@ -67,10 +90,13 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
+    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
+        is_question = True
     only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
-    return Complaint(file, title, dict(points), quotes, failure[0] if failure else "", exception, only_asks)
+    told = failure[0] if failure else ""
+    return Complaint(file, title, dict(points), quotes, told, exception, _told_stages(prose), only_asks)
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
@@ -101,6 +127,14 @@ def _said(text: str, whole: str, framework: str | None) -> list[tuple[str, float
 
 def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
     """How much the words around a hang speak for each stage, as shares of one; where they say nothing, how often jobs hang at each."""
+    if told := _told_stages(text):
+        return told
+    weights = {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
+    return {stage: weight / sum(weights.values()) for stage, weight in weights.items()}
+
+
+def _told_stages(text: str) -> dict[Stage, float]:
+    """How much the words speak for each stage, as shares of one; empty where they speak for none."""
     title, body = split_title(text)
     weights: defaultdict[Stage, float] = defaultdict(float)
     for stage, weight, pattern in STAGES:
@@ -108,10 +142,7 @@ def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
             different = {match[0].lower() for match in pattern.finditer(part)}
             weights[stage] += weight * factor * math.sqrt(len(different))
     total = sum(weights.values())
-    if total == 0:
-        weights |= {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
-        total = sum(weights.values())
-    return {stage: weights[stage] / total for stage in HANG_AT}
+    return {stage: weights[stage] / total for stage in HANG_AT} if total else {}
 
 
 class Complaints:
@@ -167,8 +198,19 @@ class Complaints:
                 symptom = guess(complaint.exception, None).symptom
                 claims.append(_claim(complaint, symptom, complaint.exception.text))
             elif complaint.failure:
-                claims.append(_claim(complaint, best, complaint.failure))
+                claims.append(_claim(complaint, self._likeliest(complaint, best), complaint.failure))
         return claims
+
+    def _likeliest(self, complaint: Complaint, most_frequent: str) -> str:
+        """What a failure is of which no more is said than when it comes: the most frequent one of that stage."""
+        if not complaint.stages:
+            return most_frequent
+
+        def weight(symptom: str) -> float:
+            stage = Stage.of_symptom(symptom)
+            return expected_share(symptom, self._framework) * (_ANY_STAGE + complaint.stages.get(stage, 0.0))
+
+        return max(_WORDLESS, key=weight)
 
 
 def prior(symptom: str, framework: str | None) -> float:

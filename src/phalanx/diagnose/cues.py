@@ -22,12 +22,10 @@ class Cue:
 
 
 _FAIL = (
-    r"(?:fail\w*|errors?|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
-    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible))"
+    r"(?:fail\w*|errors?|erroring|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
+    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible)|nothing (?:\w+ ){0,2}works?)"
 )
-_BREAK = (
-    r"(?:fail\w*|\w*errors?|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
-)
+_BREAK = r"(?:fail\w*|\w*errors?|erroring|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
 _GAP = r"[^\w.?!;()]+"  # within a sentence
 _NEAR = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,5}}?"  # a word's last character is no full stop
 
@@ -39,6 +37,7 @@ def _failing(what: str, fail: str = _FAIL) -> str:
 
 _TABLE: tuple[tuple[str, float, str], ...] = (
     ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|make")),
+    ("build.install-failure", 3, r"\b(?:try(?:ing)?|tried|attempt\w*) to (?:install|build|compile)\b[^.?!]{0,100}\b(?:nothing|not|n[’']t|fail\w*|errors?|unable)\b"),
     ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
     ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|(?:pods?|workers?|master|job|containers?)\W+(?:\w+\W+){0,3}?(?:not|never|n[’']t) (?:getting |being |get )?(?:start\w*|created?|launched|scheduled|com(?:e|ing) up)|\bport (?:is )?(?:already )?in use"),
@@ -57,6 +56,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.device-error", 2.5, r"(?<!unhandled )cuda (?:runtime )?error|cudnn|cublas|device-side assert|illegal memory access|same device|invalid device|no (?:cuda|gpu)s? (?:device )?(?:is |are )?(?:available|found|detected)|assign a device|can ?not find (?:the )?gpus?|tensors? (?:\w+ ){0,4}different devices|xid\b"),
     ("fail.graph-execution-error", 2, r"tf\.function|replica context|cross-replica|merge_call|no gradients?|none gradients?|(?:same|different) graph|graph (?:mode|execution|is finalized|disconnected)|autograd\b"),
     ("fail.graph-execution-error", 1, r"(?:invalidargument|failedprecondition|internal|assertion)error"),
+    ("fail.graph-execution-error", 2, rf"(?:(?<!worker)mirrored[ _]?strategy|multi_gpu_model|tf\.distribute\w*)\b[^.?!;]{{0,80}}\b{_BREAK}\b"),
     ("fail.graph-execution-error", 1.5, _failing(r"(?<!worker)mirrored[ _]?strategy|tf\.distribute\w*|multi_gpu_model|distribut(?:ed|ion) strategy|strategy\.(?:run|scope)|custom (?:\w+ )?(?:layers?|loss|objects?|training loop)|estimators?|distributed_?optimizer|model\.fit|model\.compile|model compilation")),
     ("fail.tensor-mismatch", 2.5, r"(?:shape|size|dtype|dimension|type)s?[- ]mismatch\w*|mismatch\w* (?:in |of )?(?:tensor )?(?:shape|size|dtype|dimension|type)s?|incompatible shapes?|wrong (?:shape|size|dtype|dimension)s?|shapes? (?:must|do not|don.?t)|expected (?:scalar type|input|tensor|shape)|(?:invalid|unexpected) shape|(?:shape|size|dtype)s? (?:is|are|was|were) (?:not (?:ok|right|correct|the same|equal)|wrong|different)|index(?:error)?:? .{0,20}out of (?:range|bounds)"),
     ("fail.out-of-memory", 4, r"out[ -_]of[ -_]memory|\boom\b|resource ?exhausted|run(?:s|ning)? out of (?:gpu |cuda |host )?(?:memory|ram)|(?:too much|all|not enough|insufficient) (?:of )?(?:the )?(?:gpu |cuda |device )?memory"),
@@ -64,7 +64,8 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.out-of-memory", 1.8, r"(?:more|high|extra) (?:gpu |cuda |device )?memory|memory (?:\w+ ){0,3}exceed\w*|exceed\w* (?:\w+ ){0,3}memory"),
     ("fail.checkpoint-unusable", 3, _failing(r"checkpoints?|model ?checkpoint|sav(?:e|es|ing|ed)|save_(?:model|weights|checkpoint)|load_weights|\w*state_dict|restor(?:e|es|ing|ed)|serializ\w+|pickl\w+|export(?:ing)?|resum(?:e|ing)")),
     ("fail.segmentation-fault", 4.5, r"seg(?:mentation|ment)?[ -_]?(?:fault|error)\w*|segfault\w*|\bsigsegv\b|signal 11|core dump(?:ed)?|address not mapped|invalid permissions|exit(?:ed)? (?:code|status) 139"),
-    ("fail.attribute-not-found", 3.5, r"attribute ?error|has no attribute|no attribute\b|have the attribute|unexpected keyword argument"),
+    ("fail.attribute-not-found", 3.5, r"attribute ?error|has no attribute|no attribute\b|have the attribute"),
+    ("fail.other", 3, r"unexpected keyword argument|missing \d+ required (?:positional|keyword)"),
     ("fail.memory-issue", 3, r"memory leak\w*|leak\w* memory|\bshm\b|shm-size|shared memory|double free|memory corrupt\w*|(?:memory|ram) (?:\w+ ){0,3}(?:grow|increas|keeps)\w*|bus error"),
     ("fail.path-error", 2, r"no such file|file ?not ?found|permission denied|(?:file|path|directory|folder) (?:does not|doesn.?t|not) (?:exist|found)|can(?:not|.?t) (?:find|open|read) (?:the )?(?:file|path|directory|script)"),
     ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
@@ -90,13 +91,17 @@ ERROR = re.compile(
 # A title that asks how something is done. "Why" and "when using" complain.
 QUESTION = re.compile(
     r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
-    r"|does|do i|can|could|should|would|will|may i|questions?\b|\[?feature request|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b",
+    r"|does|do i|can|could|should|would|will|may i|questions?\b|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b"
+    r"|\bfeature requests?\b|^\W*support (?:for|of)\b[^?]*\?",
     re.I,
 )
+# A title that asks whether something is so, which may also complain.
+YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
 # Reports of others, and a question whether there would be trouble, tell of none.
 MENTION = re.compile(
     r"https?://\S+|\b(?:read\w*|see|saw|seen|found|search\w*|look\w*|refer\w*|according to|mentioned|through|from|per|related to)\W+(?:\w+\W+){0,3}?issues?\b"
-    r"|\b(?:is|are|will|would|can|could) there (?:be )?(?:any |an? |some )?(?:problems?|issues?|bugs?|errors?|troubles?)\b[^.!?]{0,80}\?",
+    r"|\b(?:is|are|will|would|can|could) there (?:be )?(?:any |an? |some )?(?:problems?|issues?|bugs?|errors?|troubles?)\b[^.!?]{0,80}\?"
+    r"|\bis (?:it|this|that) (?:just |maybe |perhaps )?an? (?:\w+ )?(?:bug|issue|problem|error)\b(?! that)",
     re.I,
 )
 HANG = re.compile(

@@ -92,7 +92,8 @@ def _proofs(
         for match in by_spec.get((rule.code, index), ()):
             event = exceptions.around(match.event)
             proofs.setdefault(
-                (event.file, event.line, event.rank), Proof(event, spec.role, match.captures, match.after_progress)
+                (event.file, event.line, event.rank),
+                Proof(event, spec.role, match.captures, match.after_progress, match.event.text),
             )
         return list(proofs.values())
     if spec.prose is not None:

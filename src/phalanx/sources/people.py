@@ -106,7 +106,11 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (personal >= 1 and (fences >= 2 or is_titled or is_mostly_said))
         or (perhaps >= 1 and (is_titled or is_mostly_said))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
-        or (is_titled and text.lstrip().startswith("#") and (sentences >= 1 or fences >= 2 or template >= 1))
+        or (
+            is_titled
+            and text.lstrip().startswith("#")
+            and (sentences >= 1 or fences >= 2 or template >= 1 or len(lines) == 1)
+        )
     )
     return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
 
