@@ -197,7 +197,7 @@ class _FileReader:
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
         lines = cleaned_lines(head)
-        self._dialect = sniff([line for _, line in lines[:2000]], self._survey.rank)
+        self._dialect = sniff(lines[:2000], self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
             self._survey.prose = words_of_person(text, name)
