@@ -36,7 +36,9 @@ def digits_told_apart(tokens: Any) -> bool:
             return True
         parts = argument if isinstance(argument, (list, tuple)) else ()
         nested = [part for part in parts if isinstance(part, (list, sre_parser.SubPattern))]
-        branches = [branch for part in nested if isinstance(part, list) for branch in part if not isinstance(branch, tuple)]
+        branches = [
+            branch for part in nested if isinstance(part, list) for branch in part if not isinstance(branch, tuple)
+        ]
         if operator is sre.IN and digits_told_apart(argument):
             return True
         if any(digits_told_apart(part) for part in [*nested, *branches] if isinstance(part, sre_parser.SubPattern)):

@@ -63,14 +63,18 @@ _COLLECTED = re.compile(
     r"[>`] ?(?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
-_INSIDE = re.compile(
+_INSIDE_ANYWHERE = (
     r"[\[(<|]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
     r"|[{,]\s*\"(?:global_|world_)?rank\"\s*:\s*\"?(?P<d>\d+)\b"
     r"|(?<![\w.])(?:global_)?rank=(?P<e>\d+)\b(?=.{0,80}\b(?:step|epoch|iter|loss|batch)\b)"
-    r"|^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
-    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s",
-    re.I,
 )
+_INSIDE_AT_FIRST = (
+    r"^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
+    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s"
+)
+_INSIDE = re.compile(f"{_INSIDE_ANYWHERE}|{_INSIDE_AT_FIRST}", re.I)
+# The same for text in lower case: expressions that ignore case are slow, and what stands first need not be tried at every character.
+_INSIDE_LOW, _INSIDE_LOW_LATER = re.compile(_INSIDE.pattern), re.compile(_INSIDE_ANYWHERE)
 _INSIDE_SCOPE = 160
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
@@ -121,7 +125,7 @@ class Dialect:
             scope = body[:_INSIDE_SCOPE]
             low = scope.lower()
             may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
-            inside = _INSIDE.search(scope) if may_tell else None
+            inside = rank_inside(scope, low) if may_tell else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))
                 rank = named if rank is None or self.file_rank is None else rank
@@ -159,6 +163,13 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
         break
     has_master = any("[pod/" in line and _MASTER.search(line) for line in sample)
     return Dialect(forms, file_rank, has_master)
+
+
+def rank_inside(scope: str, low: str) -> re.Match[str] | None:
+    """Where a line, given as it is and in lower case, tells the rank of its writer."""
+    if not scope.isascii():
+        return _INSIDE.search(scope)
+    return _INSIDE_LOW.match(low) or _INSIDE_LOW_LATER.search(low, 1)
 
 
 def _matches_of(form: _Form, bodies: Sequence[str]) -> list[re.Match[str]]:

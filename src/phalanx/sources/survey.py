@@ -103,7 +103,8 @@ def survey_sample(
     lines: Sequence[str] | None = None,
 ) -> None:
     """Add a stretch of the file to its survey; `lines`: its `cleaned_lines`, where they are known."""
-    survey.signs.update(signs.count(sample))
+    for sign, count in signs.count(sample).items():
+        survey.signs[sign] += count
     survey.world_sizes.extend(_world_sizes(sample))
     said: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
     redrawn = dict(_redrawn_lines(sample)) if b"\r" in sample else {}
