@@ -153,9 +153,20 @@ def _words() -> NeedleSet:
 def _is_output(text: str) -> bool:
     """True only if the text cannot be a report: no title, no word of a person or of an issue form, and a line of a program in it."""
     if (
-        any(fence in text for fence in _FENCES)
+        _FENCES[0] in text
+        or _FENCES[1] in text
         or _HEADING.match(text.lstrip())
         or _words().scan(text.encode("utf-8", "replace"))
     ):
         return False
-    return _MACHINE_ANYWHERE.search(text) is not None
+    return _has_machine_line(text)
+
+
+def _has_machine_line(text: str) -> bool:
+    """Whether a program wrote some line. Asked line by line: a search would try every character."""
+    start = 0
+    while _MACHINE_ANYWHERE.match(text, start) is None:
+        start = text.find("\n", start) + 1
+        if not start:
+            return False
+    return True
