@@ -213,8 +213,15 @@ class Complaints:
                 symptom = guess(complaint.exception, None).symptom
                 claims.append(_claim(complaint, symptom, complaint.exception.text))
             elif complaint.failure:
-                claims.append(_claim(complaint, best, complaint.failure))
+                claims.append(_claim(complaint, self._likeliest(complaint), complaint.failure))
         return claims
+
+    def _likeliest(self, complaint: Complaint) -> str:
+        """What fails most often at the stage that the words are about: while it trains, if they speak of that more than of the start."""
+        shares = _stage_shares(complaint.said, self._framework)
+        trains = shares[Stage.TRAIN] > shares[Stage.COMM]
+        at_stage = [symptom for symptom in SYMPTOMS if not trains or symptom.startswith("fail.")]
+        return max(at_stage, key=lambda symptom: self._points(complaint, symptom))
 
 
 def prior(symptom: str, framework: str | None) -> float:

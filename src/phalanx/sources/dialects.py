@@ -72,6 +72,7 @@ _INSIDE = re.compile(
     re.I,
 )
 _INSIDE_SCOPE = 160
+_BAR_END = 48  # characters: "?it/s, loss=2.31"
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
 _STRONG = tuple(form for form in _FORMS if not form.is_weak)
@@ -93,6 +94,9 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
+        bar = line.find("][rank")
+        if bar > 0 and ("it/s" in line[max(0, bar - _BAR_END) : bar] or "s/it" in line[max(0, bar - _BAR_END) : bar]):
+            line = line[bar + 1 :]  # a progress bar ends without a new line, and another rank's words follow it
         stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both

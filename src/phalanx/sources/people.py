@@ -14,7 +14,7 @@ from phalanx.sources.text import fold
 _PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 # The same less surely: lower case as people type it, and "we" with what people do and programs do not.
 _PERHAPS_PERSONAL = lazy(
-    r"\b(?:i|we) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
+    r"\b(?:i|[Ww]e) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
     r"|\b(?:[Hh]i|[Hh]ello|[Dd]ear)\b[ ,!]|\b(?:[Ww]hy|[Hh]ow) (?:do|does|did|can|is|are|should|could|to)\b|\bany (?:ideas?|suggestions?|help|advice)\b"
     r"|\bplease (?:suggest|advi[sc]e|help)\b|\b(?:has|did|have) (?:any|some)(?:one|body)\b"
 )
@@ -95,7 +95,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         plain = sum(1 for word in words if _WORD.match(word))
         elsewhere = not line.isascii() and _PERSONAL_ELSEWHERE.search(line[:2000]) is not None
         is_sentence = elsewhere or (len(words) >= 4 and plain >= 0.6 * len(words))
-        is_title = line.startswith("#") or (len(prose) == 0 and len(words) >= 2)
+        is_title = line.startswith("#") or (len(prose) == 0 and (len(words) >= 2 or elsewhere))
         if is_sentence or 2 <= len(words) == plain:
             perhaps += bool(_PERHAPS_PERSONAL.search(line[:2000]))
         if is_sentence:
