@@ -240,3 +240,38 @@ def test_a_title_alone_is_a_report(tmp_path: Path) -> None:
 )
 def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str, symptom: str) -> None:
     assert verdict(tmp_path, report).symptom == symptom
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Leave the batch size the same on more GPUs\n\n## Feature Request\nI suggest adding an option. Now each process has the error-prone size of the config.\n",
+        "Add a section on why DDP is sometimes slower than one process\n\n### The doc issue\n\nAdd such a section.\n",
+        "Issue regarding batch size\n\nHi, I have a question about batch size. In my understanding each GPU computes its own loss, so why do they add up?\n",
+        "Single gpu\n\nWhy are you using only a single GPU? If you use DataParallel, does it slow down?\n",
+        "Benchmark for distributed training\n\nI am just wondering if there is any benchmark. What is the speedup with 8 GPUs?\n",
+        "fix: end the step when one node fails\n\nA dead launcher on one node left the others hung in collectives until the watchdog's timeout.\n",
+        "Use sharded state to save the model\n\nNow each rank gathers all of it, which is inefficient and may result in an OOM error.\n",
+    ],
+)
+def test_a_wish_or_a_change_is_no_fault(tmp_path: Path, wish: str) -> None:
+    path = tmp_path / "wish.txt"
+    path.write_text(wish, encoding="utf-8")
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_what_it_was_compared_with_is_no_complaint(tmp_path: Path) -> None:
+    report = "# Failed training with more than one GPU\n\nWith 4 GPUs the loss became nan, while it did not when I used only 1 GPU.\n"
+    assert verdict(tmp_path, report).symptom == "perf.non-convergence"
+
+
+def test_a_start_whose_end_was_not_pasted_is_no_hang(tmp_path: Path) -> None:
+    pasted = "```\nnode0:31:40 [0] NCCL INFO comm 0x55 rank 0 nranks 16 cudaDev 0 commId 0x65 - Init START\n```\n"
+    told = verdict(tmp_path, "# GPU Direct RDMA is disabled\n\nI want to know why it is not used.\n\n" + pasted)
+    assert told.symptom == "comm.unexpected-protocol"
+    assert verdict(tmp_path, "# My job hangs\n\nIt stops here.\n\n" + pasted).symptom == "comm.hang-timeout"
+
+
+def test_a_failure_while_it_trains_is_none_of_the_start(tmp_path: Path) -> None:
+    report = "# Error in some steps\n\nI get it on all four cards after two epochs of training, and do not know more.\n"
+    assert verdict(tmp_path, report).symptom.startswith("fail.")

@@ -121,6 +121,7 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
         if spec.role is Role.ROOT and _on_enough(spec, proofs, history)
         for proof in proofs
     ]
+    roots = [proof for proof in roots if not history.tells_of_putting_away(proof.event)]
     if rule.fatal:
         roots = [proof for proof in roots if not history.went_on_after(proof.event)]
     if not roots:

@@ -76,6 +76,7 @@ _INSIDE = re.compile(f"{_INSIDE_ANYWHERE}|{_INSIDE_AT_FIRST}", re.I)
 # The same for text in lower case: expressions that ignore case are slow, and what stands first need not be tried at every character.
 _INSIDE_LOW, _INSIDE_LOW_LATER = re.compile(_INSIDE.pattern), re.compile(_INSIDE_ANYWHERE)
 _INSIDE_SCOPE = 160
+_BAR_END = 48  # characters: "?it/s, loss=2.31"
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
 _NCCL_CLOSES = "] "
@@ -98,6 +99,9 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
+        bar = line.find("][rank")
+        if bar > 0 and ("it/s" in line[max(0, bar - _BAR_END) : bar] or "s/it" in line[max(0, bar - _BAR_END) : bar]):
+            line = line[bar + 1 :]  # a progress bar ends without a new line, and another rank's words follow it
         stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         body = _after_time(rest)
