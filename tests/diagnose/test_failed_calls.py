@@ -78,3 +78,31 @@ def test_a_rank_that_died_of_too_long_a_message_asked_for_the_smaller_size(diagn
     )
     files["attempt0/rank1/output.log"] = died.format(got=10).encode()
     assert culprits(diagnose, files) == (0,)
+
+
+LOST = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:34219\n"
+
+
+def ended_well(files: dict[str, bytes], rank: int) -> dict[str, bytes]:
+    """The same job, of which one rank was through before the others failed."""
+    record = {"schema": "phalanx.exit/1", "rank": rank, "code": 0, "by": None, "order": 0, "why": {}}
+    return {
+        **files,
+        f"attempt0/rank{rank}/output.log": b"step 3 loss 0.2\n",
+        f"attempt0/rank{rank}/exit.json": json.dumps(record).encode(),
+    }
+
+
+def test_of_two_the_one_that_called_under_a_condition_when_the_other_was_through(diagnose: Diagnose) -> None:
+    aside = {"failed_at": "train.py:22", "condition": "if rank == 0", "condition_at": "train.py:22"}
+    assert culprits(diagnose, ended_well(job(LOST, [aside, {}], "torch"), 1)) == (0,)
+    assert culprits(diagnose, ended_well(job(LOST, [{"failed_at": "train.py:18"}, {}], "torch"), 1)) == (1,)
+
+
+def test_who_only_lost_a_peer_did_not_go_first(diagnose: Diagnose) -> None:
+    """Rank 2 died of the connection that rank 1 closed when it left, and what rank 0 says comes of both."""
+    unhealthy = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: The following tasks are unhealthy (stopped sending heartbeats):\n"
+    closed = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Socket closed\n"
+    files = ended_well(job(closed, [{}, {}, {}], "tensorflow"), 1)
+    files["attempt0/rank0/output.log"] = job(unhealthy, [{}], "tensorflow")["attempt0/rank0/output.log"]
+    assert culprits(diagnose, files) == (1,)

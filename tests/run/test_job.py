@@ -131,6 +131,18 @@ def test_time_limit(tmp_path: Path) -> None:
     assert "the time limit of 2 s was reached" in done.err
 
 
+def test_a_stopped_rank_is_named_and_ended_without_a_wait(tmp_path: Path) -> None:
+    """A stopped process takes note of SIGTERM only when it goes on; and the verdict stands on the screen once."""
+    script = (
+        "import os, signal, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(600)\n"
+    )
+    done = run(tmp_path, "-n", "3", "--grace", "400", "--on-stall", "abort", "train.py", script=script)
+    assert done.status == 1
+    assert done.exit(1)["code"] == -signal.SIGTERM
+    assert done.err.count("  who  rank 1") == 1
+    assert done.report()["verdict"]["culprit_ranks"] == [1]
+
+
 def test_restarts_have_folders_reasons_and_fresh_ports(tmp_path: Path) -> None:
     script = """\
 import os, sys

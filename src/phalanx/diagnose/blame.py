@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from phalanx.diagnose.claim import Claim
-from phalanx.diagnose.failed_calls import in_another_call, is_minority, under_a_condition
+from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, under_a_condition
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
@@ -17,8 +17,10 @@ from phalanx.sources.readers.tracebacks import TRUNCATED
 def assign_blame(claims: list[Claim], history: History) -> None:
     """Set culprits and victims of every claim."""
     world = history.world
+    # only the supervisor knows for certain who else has left, and when
+    sufferers = _only_victims(claims) if history.is_supervised else frozenset()
     for claim in claims:
-        culprits = _culprits(claim, history)
+        culprits = _culprits(claim, history, sufferers)
         claim.culprits = culprits
         if culprits:
             claim.victims = frozenset(world.all_ranks - culprits)
@@ -30,17 +32,25 @@ def assign_blame(claims: list[Claim], history: History) -> None:
             )
 
 
-def _culprits(claim: Claim, history: History) -> frozenset[int]:
+def _only_victims(claims: list[Claim]) -> frozenset[int]:
+    """Ranks that say nothing of their end but that others were gone."""
+    suffered = {rank for claim in claims if claim.depth is Claims.VICTIM for rank in claim.printers}
+    return frozenset(suffered.difference(*(claim.printers for claim in claims if claim.depth is not Claims.VICTIM)))
+
+
+def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> frozenset[int]:
     everyone = history.world.all_ranks
     printers = claim.printers
     if claim.from_prose or claim.blame is Blame.NETWORK:
         return frozenset()
+    if claim.is_about_others and (odd := left_behind(printers, history)) and odd <= failed_aside(history):
+        return odd  # they called what most do not, and most had ended well
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
-        return missing_ranks(printers, history)
+        return missing_ranks(printers, history, sufferers)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         told = [proof.event.data for proof in claim.roots]
         if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
@@ -150,8 +160,9 @@ def _fit_to_accuse(named: frozenset[int], history: History) -> frozenset[int]:
     return smallest
 
 
-def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
+def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozenset[int] = frozenset()) -> frozenset[int]:
     """Who is to blame that `waiting` ranks wait or lost a peer: those that reports name, died, are behind, or are silent.
+    An exception of `sufferers`, who only say that a peer was gone, is no death of their own.
 
     A majority is never accused: then the few that spoke are more likely the odd ones, or the rest was cut off.
     """
@@ -159,7 +170,8 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     named = _named_in_stalls(history)
     if named and (accused := _fit_to_accuse(named, history)):
         return accused
-    died = frozenset(event.rank for event in history.own_deaths if event.rank is not None) - waiting
+    own = [event for event in history.own_deaths if event.data["code"] != 1 or event.rank not in sufferers]
+    died = frozenset(event.rank for event in own if event.rank is not None) - waiting
     if died and is_minority(died, everyone):
         return died
     gone = _gone(waiting, history)

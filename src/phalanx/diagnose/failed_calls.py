@@ -57,13 +57,25 @@ def _elements(shape: str) -> int:
 def under_a_condition(history: History) -> frozenset[int]:
     """Ranks that failed at a line under a condition on the rank, while others failed on the common path: calls that did not
     fit were then made by those that went aside. Known only of jobs that were watched, where the script was at hand."""
-    failed: dict[int, bool] = {}
-    for event in history.seen.events:
-        why = event.data.get("why") if event.kind is EventKind.EXIT else None
-        if event.rank is not None and isinstance(why, dict) and why.get("failed_at"):
-            failed[event.rank] = bool(why.get("condition"))
-    aside = frozenset(rank for rank, is_aside in failed.items() if is_aside)
-    return aside if len(aside) < len(failed) and is_minority(aside, history.world.all_ranks) else frozenset()
+    aside = failed_aside(history)
+    return (
+        aside if len(aside) < len(_failures(history)) and is_minority(aside, history.world.all_ranks) else frozenset()
+    )
+
+
+def failed_aside(history: History) -> frozenset[int]:
+    """All ranks that failed at a line under a condition on the rank."""
+    return frozenset(rank for rank, why in _failures(history).items() if why.get("condition"))
+
+
+def _failures(history: History) -> dict[int, dict[str, object]]:
+    """Why each rank ended, of those whose own line is known."""
+    return {
+        event.rank: why
+        for event in history.seen.events
+        if event.kind is EventKind.EXIT and event.rank is not None
+        if isinstance(why := event.data.get("why"), dict) and why.get("failed_at")
+    }
 
 
 def is_minority(ranks: Iterable[int], everyone: frozenset[int]) -> bool:

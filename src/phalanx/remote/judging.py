@@ -53,7 +53,7 @@ class Judging:
                 for seen in self._paths.conclude(running, silent, now):  # what only the driver sees
                     self._stage.say(seen["text"])
                     self._keeping.observation("the driver", Message("observation", seen))
-                self._diagnosis = Diagnosis(self._keeping.folder)
+                self._diagnosis = Diagnosis(self._keeping.folder).ask()
             return None
         if not self._diagnosis.is_done:
             return None
@@ -69,7 +69,7 @@ class Judging:
         if self._diagnosis is not None:
             self._diagnosis.result()  # made before the end: the one after it knows more
             self._diagnosis = None
-        report = Diagnosis(self._keeping.folder).result() if needed else None
+        report = Diagnosis(self._keeping.folder).ask().result() if needed else None
         if report is not None:
             self._keeping.writer.write_json(self._keeping.folder / layout.REPORT, report)
         return report

@@ -46,7 +46,9 @@ class Job:
         self._writer = BundleWriter(folder, screen.say)
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
+        self._ready: Diagnosis | None = None  # not yet asked for
         self._stalls = 0
+        self._said = ""  # the verdict on the screen
         self._has_straggler = False
         self._children: Children | None = None
 
@@ -75,7 +77,7 @@ class Job:
     def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
         spec = self._plan.spec
         for number in range(spec.max_restarts + 1):
-            folder = self._writer.begin_attempt(number, range(self._plan.size))
+            folder, self._said = self._writer.begin_attempt(number, range(self._plan.size)), ""
             setup = Setup(
                 attempt=folder,
                 size=self._plan.size,
@@ -98,6 +100,7 @@ class Job:
                 deadline=deadline,
                 on_stall=self._stalled,
                 on_straggler=self._slowed,
+                on_suspicion=self._suspect,
                 poll=self._poll,
             )
             reason = attempt.run()
@@ -112,9 +115,17 @@ class Job:
         """Have the verdict made while the job goes on."""
         self._stalls += 1
         if self._diagnosis is None:
-            self._diagnosis = Diagnosis(self._folder)
+            self._suspect()
+            self._diagnosis, self._ready = self._ready, None
+            if self._diagnosis is not None:
+                self._diagnosis.ask()
+
+    def _suspect(self) -> None:
+        """A verdict may soon be wanted: what takes most of its time is done beforehand."""
+        if self._ready is None:
+            self._ready = Diagnosis(self._folder)
             if self._children is not None:
-                self._children.adopt(self._diagnosis.process.pid)
+                self._children.adopt(self._ready.process.pid)
 
     def _slowed(self) -> None:
         """A job that ends well may still be worth a verdict."""
@@ -122,20 +133,31 @@ class Job:
 
     def _poll(self) -> None:
         if self._diagnosis is not None and self._diagnosis.is_done:
-            diagnosis, self._diagnosis = self._diagnosis, None
-            report = diagnosis.result()
-            if report is not None:
-                self._keep(report)
-                if text := short_text(report):
-                    self._screen.say_block(text)
+            self._say_diagnosis(self._diagnosis)
+
+    def _say_diagnosis(self, diagnosis: Diagnosis) -> None:
+        """What was found out while the job stood."""
+        self._diagnosis = None
+        report = diagnosis.result()
+        if report is not None:
+            self._keep(report)
+            if text := short_text(report):
+                self._said = text
+                self._screen.say_block(text)
 
     def _final_report(self, reason: Reason, wants_report: bool) -> dict[str, Any] | None:
-        if self._diagnosis is not None:
-            self._diagnosis.result()  # made before the end: the one after it knows more
+        if self._diagnosis is not None and reason.kind == "stall":
+            self._say_diagnosis(
+                self._diagnosis
+            )  # ended for what it tells, so that it need not wait for the whole report
+        elif self._diagnosis is not None:
+            self._diagnosis.abandon()  # made before the end: the one after it knows more
             self._diagnosis = None
         if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
+            if self._ready is not None:
+                self._ready.abandon()
             return None
-        report = Diagnosis(self._folder).result()
+        report = (self._ready or Diagnosis(self._folder)).ask().result()
         if report is not None:
             self._keep(report)
         return report
@@ -145,7 +167,8 @@ class Job:
 
     def _say_end(self, reason: Reason, report: dict[str, Any] | None, seconds: float) -> None:
         if report is not None and (text := short_text(report)):
-            self._screen.say_block(text)
+            if text != self._said or reason.kind != "stall":  # said a moment ago
+                self._screen.say_block(text)
         elif reason.status != 0 and report is None:
             self._screen.say("there is no verdict: the diagnosis could not be made")
         how = f"{reason.text}, after {seconds:.1f} s"

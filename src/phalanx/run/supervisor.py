@@ -61,6 +61,7 @@ class Attempt:
     on_stall: Callable[[Observation], None]
     poll: Callable[[], None]
     on_straggler: Callable[[], None] = lambda: None
+    on_suspicion: Callable[[], None] = lambda: None  # something may be wrong
     meet: AbstractContextManager[Meeting] | None = None  # where the ranks meet, if not on this machine alone
     order: Callable[[], Reason | None] = _no_order  # a reason to end that comes from elsewhere
     all_seats: tuple[Seat, ...] = ()  # of the whole job, where some are on other nodes
@@ -195,7 +196,10 @@ class Attempt:
         living = self._living()
         for rank in living:
             self._ranks[rank].was_sent = number
-        self.children.signal_all((self._ranks[rank].process.pid for rank in living), number)
+        pids = [self._ranks[rank].process.pid for rank in living]
+        self.children.signal_all(pids, number)
+        if number != signal.SIGKILL:
+            self.children.signal_all(pids, signal.SIGCONT)  # who is stopped would take note only when it goes on
 
     def _reap(self, output: Output, ending: Ending, is_over: bool = False) -> None:
         gone = [(code, rank) for rank in self._living() if (code := self._ranks[rank].process.poll()) is not None]
@@ -208,6 +212,7 @@ class Attempt:
                 text = f"rank {rank} ended with {describe_code(code)}"
                 ending.begin(Reason("failed", text, status_of(code), (rank,)), time.monotonic())
                 self._snapshot_at = time.monotonic() + _BEFORE_SNAPSHOT
+                self.on_suspicion()
             self._write_exit(one, ending, is_over)
 
     def _write_exit(self, one: _Rank, ending: Ending, is_over: bool) -> None:
@@ -247,6 +252,9 @@ class Attempt:
     def _note(self, ending: Ending) -> None:
         """Write down what the watch saw, say it, and act on it."""
         for seen in self.observer.tick():
+            if seen.kind == "suspicion":
+                self.on_suspicion()
+                continue
             if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler"):
                 continue  # ranks that are being ended neither stand still nor move again
             self.writer.write_observation(self.folder, seen)

@@ -24,20 +24,28 @@ _WIDTH = 100
 
 
 class Diagnosis:
-    """A diagnosis under way."""
+    """A diagnosis, got ready at once and made when it is asked for."""
 
     def __init__(self, bundle: Path) -> None:
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `result`)
         self._began = time.monotonic()
         variables = {name: value for name, value in os.environ.items() if name != "PHALANX_JOB"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "phalanx", "diagnose", str(bundle), "--format", "json"],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "phalanx.cli.at_the_ready", str(bundle)],
+            stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.DEVNULL,
             env=variables,
             start_new_session=True,  # a Ctrl-C is for the job; the verdict is still wanted
         )
+
+    def ask(self) -> Diagnosis:
+        """Make it, of the bundle as it is from now on."""
+        self._began = time.monotonic()
+        with contextlib.suppress(OSError):  # it has ended: there will be no result
+            cast("IO[bytes]", self.process.stdin).write(b"now\n")
+            cast("IO[bytes]", self.process.stdin).close()
+        return self
 
     @property
     def is_done(self) -> bool:
@@ -58,6 +66,14 @@ class Diagnosis:
             except ValueError:
                 return None
         return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else None
+
+    def abandon(self) -> None:
+        """Nobody wants to know any more."""
+        self.process.kill()
+        self.process.wait()
+        with contextlib.suppress(OSError):
+            cast("IO[bytes]", self.process.stdin).close()
+        self._output.close()
 
 
 def short_text(report: dict[str, Any]) -> str:

@@ -105,9 +105,9 @@ def _onset(folder: Path, began: float) -> float | None:
         if (record := _json(file)).get("by") is None and "at" in record
     ]
     moments += [
-        float(seen["at"]) - began - float(seen["data"].get("quiet_s", 0.0))
+        float(seen["at"]) - began - float(data.get("told_after_s", data.get("quiet_s")) or 0.0)
         for seen in _seen(folder)
-        if seen.get("kind") == "stall"
+        if seen.get("kind") == "stall" and isinstance(data := seen.get("data"), dict)
     ]
     return max(0.0, min(moments)) if moments else None
 

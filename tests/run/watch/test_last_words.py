@@ -103,3 +103,22 @@ call.__code__ = call.__code__.replace(co_filename="train.py")
 """
     found = last_call(raised_in(tmp_path, body))
     assert (found["op"], found["root"]) == ("recv", "2")
+
+
+def test_a_crash_in_another_thread_tells_where_the_script_was(tmp_path: Path) -> None:
+    """Gloo aborts from its own thread, so that faulthandler calls no thread the current one."""
+    script = tmp_path / "train.py"
+    script.write_text("def save(model, rank):\n    if rank == 0:\n        full(model)\n\nsave(1, 0)\n")
+    last = [
+        b"Fatal Python error: Aborted",
+        b"Thread 0x00007f4d70c146c0 (most recent call first):",
+        b'  File "/usr/lib/python3.11/threading.py", line 331 in wait',
+        b"",
+        b"Thread 0x00007f4d8d7c9b80 (most recent call first):",
+        b'  File "/venv/lib/python3.11/site-packages/torch/distributed/tensor/_api.py", line 774 in full_tensor',
+        f'  File "{script}", line 3 in save'.encode(),
+        f'  File "{script}", line 5 in <module>'.encode(),
+        b"",
+        b"Extension modules: numpy._core._multiarray_umath (total: 30)",
+    ]
+    assert failure_of(last) == {"failed_at": "train.py:3", "condition": "if rank == 0", "condition_at": "train.py:3"}

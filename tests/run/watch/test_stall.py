@@ -248,3 +248,11 @@ def test_who_floods_its_output_is_at_work() -> None:
         return {rank: Signs(progress=int(min(now, 20.0) * 2), lines=int(now * 500), connected=True) for rank in (0, 1)}
 
     assert Verdict.STALL not in [notice.verdict for _, notice in play(StallDetector(floor=8.0), floods, 0.0, 60.0)]
+
+
+@pytest.mark.parametrize("share", [0.25, 0.9])
+def test_what_a_rank_at_work_has_had_of_a_processor_is_told(share: float) -> None:
+    """On a loaded machine minutes go by, and little is done in them."""
+    ((_, notice),) = play(StallDetector(), stopped_at(60, busy={1: share}), 0, 90)
+    assert notice.verdict is Verdict.BUSY
+    assert notice.spent == pytest.approx(share * notice.quiet, abs=1.0)

@@ -96,3 +96,21 @@ def test_ranks_that_all_sleep_or_that_finish_later_are_left_alone() -> None:
     waiting = Standing(0, Doing.COLLECTIVE, "all_reduce", Frame("train.py", 40, "train"))
     assert not pauses_by_itself({0: waiting, 1: ended})
     assert not pauses_by_itself({0: waiting, 1: asleep(1)})
+
+
+def asking(library: str, function: str) -> list[Thread]:
+    """Looks at a loop that asks a library something; its variables stay as they are."""
+    own = Frame("/home/me/train.py", 25, "wait_for_file")
+    below = Frame(library, 19, function)
+    told = {"path": "'/data/ready'"}
+    return [
+        Thread("MainThread", True, (own, below), values=(told, {})),
+        Thread("MainThread", True, (own,), values=(told,)),
+    ] * 3
+
+
+def test_who_asks_for_a_file_again_and_again_gets_nowhere() -> None:
+    looks = asking("<frozen genericpath>", "exists")
+    assert spins({7: looks})
+    assert not spins({7: looks}, parents=frozenset({7}), is_long=True)  # its child may be about to make it
+    assert not spins({7: asking("/usr/lib/python3.11/zipfile.py", "read")}, is_long=True)

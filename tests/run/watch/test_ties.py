@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from phalanx.model import Frame
 from phalanx.run.watch.loops import is_ahead, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner
@@ -127,3 +129,74 @@ def test_a_circle_of_equals_accuses_nobody() -> None:
     }
     picture = picture_of(standings, {}, 2)
     assert (picture.culprits, picture.reason) == ((), "circle")
+
+
+LEFT = """def train(loader):
+    for step in range(limit):
+        loss = backward()
+        if loss < GOAL:
+            break
+    dist.barrier()
+    for batch in loader:
+        backward()
+    dist.barrier()
+    for step in range(60):
+        if step == MOST:
+            break
+        backward()
+    while loss > GOAL:
+        loss = backward()
+    dist.barrier()
+    for step in range(limit):
+        if step == MOST:
+            break
+        backward()
+    dist.barrier()
+"""
+
+
+def at_line(tmp_path: Path, rank: int, line: int, call: str) -> Standing:
+    file = tmp_path / "train.py"
+    file.write_text(LEFT)
+    own = Frame(str(file), line, "train")
+    return Standing(rank, Doing.COLLECTIVE, call, own, stack=(Frame(str(file), 99, "<module>"), own), common=True)
+
+
+@pytest.mark.parametrize(
+    ("waits_at", "stands_at", "loop"),
+    [(3, 6, 2), (8, 9, None), (13, 16, 10), (15, 16, 14), (20, 21, None), (6, 9, None), (3, 3, None)],
+)
+def test_a_loop_that_was_left_by_what_was_computed(
+    tmp_path: Path, waits_at: int, stands_at: int, loop: int | None
+) -> None:
+    """Not where the data end, or the number of passes is handed in: then either side may be right."""
+    ranks = {0: at_line(tmp_path, 0, waits_at, "backward"), 1: at_line(tmp_path, 1, stands_at, "barrier")}
+    found = break_tie(ranks, (0, 1))
+    assert (found.culprits if found else None) == ({1} if loop else None)
+    if found and loop:
+        assert found.text == f"rank 1 has left the loop at train.py:{loop}, in which rank 0 still waits"
+
+
+HALVES = """def collect(rank, hits):
+    if rank == 0:
+        dist.recv(count, src=1)
+    elif hits:
+        dist.send(hits, dst=0)
+    dist.barrier()
+    if rank == 0:
+        dist.recv(count, src=1)
+    dist.barrier()
+"""
+
+
+@pytest.mark.parametrize(("line", "accused"), [(3, {1}), (8, None)])
+def test_the_other_half_of_an_exchange_that_was_left_out(tmp_path: Path, line: int, accused: set[int] | None) -> None:
+    """Where the script has no other half, it is the receive that is too much."""
+    file = tmp_path / "train.py"
+    file.write_text(HALVES)
+    receives = Standing(
+        0, Doing.COLLECTIVE, "recv", Frame(str(file), line, "collect"), "if rank == 0", partner=Partner(1, sends=False)
+    )
+    others = {rank: Standing(rank, Doing.COLLECTIVE, "barrier", Frame(str(file), 9, "collect")) for rank in (1, 2)}
+    found = break_tie({0: receives, **others}, (0, 1, 2))
+    assert (found.culprits if found else None) == accused

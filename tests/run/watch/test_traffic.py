@@ -73,6 +73,16 @@ def test_what_ranks_say_to_one_another_is_not_counted() -> None:
     assert within is not None
     assert alone is not None
     assert (within[me], within[sender]) == (0, 0)
+
+
+def test_what_a_rank_and_its_own_helper_say_to_one_another_is_counted() -> None:
+    """A server of its data that it started itself."""
+    me = os.getpid()
+    with received() as sender:
+        within, alone = Traffic().note({me: [sender]}), Traffic().note({me: []})
+    assert within is not None
+    assert alone is not None
+    assert within[me] >= 400_000  # both ends are its own
     assert alone[me] >= 200_000
 
 

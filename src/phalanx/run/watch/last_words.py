@@ -12,6 +12,8 @@ from phalanx.model import Frame
 from phalanx.run.watch.conditions import condition_above
 
 _BEGINS = b"Traceback (most recent call last):"
+_THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_CRASH_FRAME = re.compile(rb'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+?)\s*$')
 _FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
 
 
@@ -25,17 +27,34 @@ def call_of(file: Path) -> dict[str, Any]:
 
 
 def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
-    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback.
+    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback, or a stack
+    that faulthandler wrote: Gloo aborts a rank from a thread of its own, whatever the script would do with an exception.
 
     Told while the script is at hand: who reads the bundle elsewhere has only the lines of the traceback.
     """
-    frames = _last_traceback(last)
+    last = list(last)
+    frames = _crash_of_main_thread(last) or _last_traceback(last)
     mine = [frame for frame in frames if frame.is_user_code]
     if not mine:
         return {}
     found: dict[str, Any] = {"failed_at": mine[-1].place}
     if (under := condition_above(tuple(frames))) is not None:
         found |= {"condition": under[0], "condition_at": under[1].place}
+    return found
+
+
+def _crash_of_main_thread(last: Iterable[bytes]) -> list[Frame]:
+    """Of the stacks that faulthandler wrote of all threads, the one that runs the script; outermost frame first."""
+    frames: list[Frame] = []
+    found: list[Frame] = []
+    for line in last:
+        if _THREAD_BEGINS.match(line):
+            frames = []
+        elif (match := _CRASH_FRAME.match(line)) is not None:
+            name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
+            frames.insert(0, Frame(name, int(match["line"]), function))
+            if function == "<module>" and "runpy" not in name:
+                found = list(frames)
     return found
 
 

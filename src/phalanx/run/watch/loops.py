@@ -60,6 +60,49 @@ def is_common_path(frames: Sequence[Frame]) -> bool:
     return True
 
 
+def left_loop(inside: Sequence[Frame], outside: Sequence[Frame]) -> str:
+    """`train.py:12`, the loop that one rank is in and another, past it in the same function, has left by what it computed; else empty.
+
+    Loops end by themselves where the data do, and who had fewer or more of these cannot be told.
+    """
+    for mine, theirs in zip(inside, outside, strict=False):
+        if (mine.file, mine.function) != (theirs.file, theirs.function):
+            return ""
+        for loop in _around(mine.file, mine.line, ast.For, ast.While):
+            if theirs.line > (loop.end_lineno or 0) and _ends_by_choice(mine.file, loop):  # type: ignore[attr-defined]
+                return Frame(mine.file, loop.lineno, mine.function).place  # type: ignore[attr-defined]
+        if mine.line != theirs.line:
+            return ""
+    return ""
+
+
+def _ends_by_choice(file: str, loop: ast.AST) -> bool:
+    """Whether a loop ends by a condition on what it computes, or has a fixed number of passes, which nobody may leave early."""
+    tree = parse_source(file)
+    if tree is None:
+        return False
+    if isinstance(loop, ast.While):
+        tests = [loop.test]
+    elif isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range":
+        if all(isinstance(one, ast.Constant) for one in loop.iter.args):
+            return True
+        tests = []
+    else:
+        tests = []
+    leaving = [node for node in ast.walk(loop) if isinstance(node, ast.If) and _breaks(node)]
+    changing = _changing(scope_of(tree, loop.lineno)) - {_counter_of(loop)}  # type: ignore[attr-defined]
+    return any(_depends_on(test, changing) for test in (*tests, *(node.test for node in leaving)))
+
+
+def _breaks(node: ast.If) -> bool:
+    return any(isinstance(one, ast.Break) for one in node.body)
+
+
+def _depends_on(test: ast.expr, names: set[str]) -> bool:
+    used = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
+    return bool(used & names)
+
+
 def _counter_of(loop: ast.AST) -> str:
     """The variable of a loop; of several the first, as in `for step, batch in enumerate(…)`."""
     target = getattr(loop, "target", None)

@@ -104,6 +104,22 @@ def request_at(file: str, line: int) -> ast.Call | None:
     return None
 
 
+def has_other_half(frame: Frame, sends: bool) -> bool:
+    """Whether the script's other side of a send or receive stands in another branch of a condition around it."""
+    tree = parse_source(frame.file)
+    if tree is None:
+        return False
+    halves = _RECEIVES if sends else _SENDS
+    for node in ast.walk(scope_of(tree, frame.line)):
+        if not isinstance(node, ast.If) or not node.lineno < frame.line <= (node.end_lineno or 0) or not node.orelse:
+            continue
+        is_below = frame.line <= (node.body[-1].end_lineno or 0)
+        for part in node.orelse if is_below else node.body:
+            if any(isinstance(one, ast.Call) and name_of(one) in halves for one in ast.walk(part)):
+                return True
+    return False
+
+
 def circles(partners: Mapping[int, Partner]) -> list[tuple[int, ...]]:
     """Ranks each of which waits for the next, the last for the first. A send and the receive that takes it are none."""
     found: list[tuple[int, ...]] = []

@@ -58,6 +58,12 @@ def sample_process(pid: int) -> ProcessSample | None:
     )
 
 
+def is_alive(pid: int) -> bool:
+    """Whether the process is there and has not ended."""
+    found = sample_process(pid)
+    return found is not None and found.state not in "ZX"
+
+
 def demand_of(pid: int) -> tuple[float, float] | None:
     """Seconds that the main thread ran or was ready to run, which a loaded machine does not change; of these, ready only."""
     fields = _read(f"/proc/{pid}/schedstat").split()

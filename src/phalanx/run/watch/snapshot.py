@@ -12,9 +12,9 @@ from pathlib import Path
 from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
-from phalanx.run.watch.processes import children_of, command_of
+from phalanx.run.watch.processes import children_of, command_of, is_alive
 from phalanx.run.watch.recorder import GroupState, read_dump
-from phalanx.run.watch.stacks import ProcessStacks, Thread, as_text, take_native, take_stacks
+from phalanx.run.watch.stacks import ENDED, ProcessStacks, Thread, as_text, take_native, take_stacks
 from phalanx.sources.readers.stacks import frame_of
 
 _MOST_WORKERS = 48  # a job with more has them alike
@@ -51,12 +51,12 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
     taken |= take_stacks([*(pid for pid in pids.values() if taken[pid].error), *workers])
     stacks: dict[int, ProcessStacks] = {}
     error = ""
-    _wait_for_answers(number, [beats[rank] for rank in pids if rank in beats], asked + _ANSWER_S)
+    _wait_for_answers(number, {pid: beats[rank] for rank, pid in pids.items() if rank in beats}, asked + _ANSWER_S)
     for rank, pid in pids.items():
         folder = rank_folder(attempt, rank)
         own = taken[pid]
         if own.error:
-            error = error or own.error
+            error = error or ("" if own.error == ENDED else own.error)
             own = _told_by_the_rank(folder / f"inside-stacks-{number}.txt", own)
         stacks[rank] = own
         _write(folder / stacks_file(number), as_text([own, *(taken[child] for child in below[pid] if child in taken)]))
@@ -93,10 +93,14 @@ def _python_children(pids: Iterable[int]) -> Iterable[int]:
             yield pid
 
 
-def _wait_for_answers(number: int, beats: list[HeartbeatFile], until: float) -> None:
-    """A rank that holds the interpreter's lock in native code never answers: the wait is bounded."""
+def _wait_for_answers(number: int, beats: Mapping[int, HeartbeatFile], until: float) -> None:
+    """A rank that holds the interpreter's lock in native code never answers: the wait is bounded. Nor does one that has ended."""
     while time.monotonic() < until:
-        beats = [beat for beat in beats if (found := beat.read()) is not None and found.answered < number]
+        beats = {
+            pid: beat
+            for pid, beat in beats.items()
+            if (found := beat.read()) is not None and found.answered < number and is_alive(pid)
+        }
         if not beats:
             return
         time.sleep(0.05)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.model import Frame
-from phalanx.run.watch.processes import command_of
+from phalanx.run.watch.processes import command_of, is_alive
 
 _AT_ONCE = 4
 WATCH_THREAD = "phalanx-watch"  # ours, inside the rank
+ENDED = "it has ended"
 GRANT = (
     "py-spy may not look into the ranks. In a container start it with `--cap-add=SYS_PTRACE`; on Kubernetes add SYS_PTRACE "
     "to securityContext.capabilities; on a host run `sysctl kernel.yama.ptrace_scope=0`"
@@ -72,6 +73,8 @@ def take_stacks(
 def _take(program: str, pid: int, timeout: float, pause: bool, values: bool) -> ProcessStacks:
     command = [program, "dump", "--json", "--pid", str(pid), *(["--locals"] if values else [])]
     done = _run(command, timeout) if pause else ""
+    if isinstance(done, str) and not is_alive(pid):
+        return ProcessStacks(pid, error=ENDED)
     if isinstance(done, str) and done != GRANT:  # a process that is stopped already cannot be paused
         done = _run([*command, "--nonblocking"], timeout)
     if isinstance(done, str):

@@ -67,6 +67,7 @@ class Notice:
     patience: float
     working: tuple[int, ...] = ()
     stopped: tuple[int, ...] = ()
+    spent: float = 0.0  # processor seconds since then of the one at work that had the fewest
     moving: tuple[int, ...] = ()  # of those at work, who reads, writes, or waits for a device or for memory
 
 
@@ -85,6 +86,7 @@ class StallDetector:
         self._said: set[Verdict] = set()
         self._stopped_since: dict[int, float] = {}
         self._connected = False
+        self._cpu_then: dict[int, float] = {}  # of each rank, when something last moved
 
     @property
     def patience(self) -> float:
@@ -136,6 +138,7 @@ class StallDetector:
         return moved
 
     def _note_gap(self, now: float) -> None:
+        self._cpu_then = {rank: sign.cpu for rank, sign in self._past[-1][1].items()}
         if self._settled:  # the first gap is the job's start
             self._gaps.append(self.quiet(now))
         self._settled += 1
@@ -153,12 +156,20 @@ class StallDetector:
             return self._early(now, working)
         if working:
             # twice the patience: a computing rank is far more often slow than lost
-            return self._say_once(Notice(Verdict.BUSY, quiet, patience, working, moving=self._moving()))
+            spent = self._spent(working)
+            return self._say_once(Notice(Verdict.BUSY, quiet, patience, working, spent=spent, moving=self._moving()))
         # A pause after long work is a pause: imports before a late start, an upload after an evaluation.
         idle = now - max(self._moved or 0.0, self._worked - _WINDOW_S)
         if idle < patience or now - self._past[0][0] < _WINDOW_S:
             return []
         return self._say_once(Notice(Verdict.STALL, quiet, patience))
+
+    def _spent(self, working: tuple[int, ...]) -> float:
+        """On a loaded machine a rank computes for minutes and has got little done."""
+        latest = self._past[-1][1]
+        return min(
+            (latest[rank].cpu - self._cpu_then.get(rank, 0.0) for rank in working if rank in latest), default=0.0
+        )
 
     def _early(self, now: float, working: tuple[int, ...]) -> list[Notice]:
         """Before the job's rhythm is known, or while waiting itself takes processor time, as Horovod's does: ranks that wait

@@ -70,6 +70,7 @@ class Standing:
     partner: Partner | None = None  # of a send or a receive, where its arguments tell
     passes: tuple[Pass, ...] = ()  # of the numbered loops that it is in
     leaving: bool = False  # the script is through, and the interpreter waits for something before it ends
+    stack: tuple[Frame, ...] = ()  # the user's part of it, outermost frame first
     common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
@@ -122,6 +123,7 @@ def standing_of(
         partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
         passes=passes_of(main.frames, main.values),
         common=is_common_path(main.frames),
+        stack=tuple(one for one in main.frames if one.is_user_code),
         leaving=leaving and doing is Doing.ELSEWHERE,
     )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from phalanx.model import Frame
 from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
+from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import NetworkView, view_network
 from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.roots import find_dissent, find_other_name
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
@@ -24,7 +28,13 @@ _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
 _FEWEST_LOOKS = 4
 _LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
+_OF_A_PROCESSOR = 0.4  # what it must have had of one in that time: where it gets less, all it does takes longer
 _AT_EXIT = 3  # the same for what a rank does after its script: a last upload may rest for a while
+# Questions of the standard library, by function and file.
+_QUESTION = re.compile(r"(?:\w+\.)?(?:exists|lexists|isfile|isdir|is_file|is_dir|stat)$")
+_ASKED = re.compile(
+    r"(?:^<frozen (?:genericpath|posixpath|os)>|(?:^|/)(?:genericpath|posixpath|pathlib|pathlib/\w+)\.py)$"
+)
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -75,7 +85,10 @@ class Inquiry:
             return None
         taken = self._take()
         standings = self._standings(taken)
-        asked = (find(taken.stacks, self._size) for find in (find_dissent, find_other_name, find_stranger))
+        asked = (
+            find(taken.stacks, self._size)
+            for find in (find_dissent, find_other_name, find_other_neighbour, find_stranger)
+        )
         dissent = next((one for one in asked if one is not None), None)
         picture = picture_of(standings, taken.recorders, self._size, dissent)
         if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings) and not self._does_not_end(standings):
@@ -112,17 +125,21 @@ class Inquiry:
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
         """Whether all that seem to work turn in a circle; or only wait, in a collective whose waiting takes processor time."""
-        is_long = self.notice.quiet >= _LONG * self.notice.patience
+        long = _LONG * self.notice.patience
+        is_long = self.notice.quiet >= long and (
+            bool(self.notice.moving) or self.notice.spent >= _OF_A_PROCESSOR * long
+        )
         if not is_long and self.notice.moving:
             return False  # whoever reads and writes gets somewhere
         seen = looks_at(list(working), values=True)
+        parents = frozenset(pid for pid, found in children_of(working).items() if found)
         waiting = {
             pid
             for pid, rank in working.items()
             if rank not in self.notice.moving and waits(seen[pid], self._has_entered(rank))
         }
         return (
-            spins({pid: seen[pid] for pid in working if pid not in waiting}, held, is_long=is_long)
+            spins({pid: seen[pid] for pid in working if pid not in waiting}, held, parents, is_long=is_long)
             if waiting != set(working)
             else True
         )
@@ -211,24 +228,47 @@ def waits(looks: Sequence[Thread], has_entered: bool | None = None) -> bool:
     return doing is Doing.COLLECTIVE and not is_point_to_point(call)
 
 
-def spins(seen: Mapping[int, Sequence[Thread]], held: frozenset[int] = frozenset(), *, is_long: bool = False) -> bool:
+def spins(
+    seen: Mapping[int, Sequence[Thread]],
+    held: frozenset[int] = frozenset(),
+    parents: frozenset[int] = frozenset(),
+    *,
+    is_long: bool = False,
+) -> bool:
     """Whether every one of these processes computes and gets nowhere.
 
     It turns round in a few lines of the user's own code without changing a variable. Where variables change or are not known, as
     in a count of words, where it never leaves one line, as in a call of native code, and for those of `held`, whose native code
-    keeps the interpreter's lock, as a large pickle does, only time can tell. An evaluation is seen at many places, and deep inside
+    keeps the interpreter's lock, as a large pickle does, only time can tell. Who asks for a file again and again may wait for what its
+    own child makes: `parents` have such. An evaluation is seen at many places, and deep inside
     the framework.
     """
     for pid, looks in seen.items():
-        innermost = [look.frames[-1] for look in looks]
-        places = {(frame.file, frame.line) for frame in innermost}
-        turns = all(frame.is_user_code for frame in innermost) and 0 < len(places) <= _FEW_LINES
+        own = [_own_frame(look) for look in looks]
+        places = {(frame.file, frame.line) for frame in own if frame is not None}
+        turns = None not in own and 0 < len(places) <= _FEW_LINES
+        asks = any(not look.frames[-1].is_user_code for look in looks)
         if pid in held:
             if not is_long or len({look.frames for look in looks}) != 1:
                 return False
-        elif not turns or (not is_long and (len(places) == 1 or changes(looks))):
+        elif (
+            not turns
+            or (asks and pid in parents)
+            or (not is_long and ((len(places) == 1 and not asks) or changes(looks)))
+        ):
             return False
     return bool(seen)
+
+
+def _own_frame(look: Thread) -> Frame | None:
+    """Where a thread turns in the user's code: there itself, or in a question of the standard library's that takes microseconds, such as
+    whether a file exists, so that who is found in it asks again and again. None if it is elsewhere."""
+    for depth, frame in enumerate(reversed(look.frames)):
+        if frame.is_user_code:
+            return frame
+        if depth >= _FEW_LINES or not (_QUESTION.match(frame.function) and _ASKED.search(frame.path)):
+            return None
+    return None
 
 
 def changes(looks: Sequence[Thread]) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from phalanx.model.ranks import name_ranks
-from phalanx.run.watch.loops import is_ahead
-from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.loops import is_ahead, left_loop
+from phalanx.run.watch.partners import has_other_half, is_point_to_point
 from phalanx.run.watch.standing import Standing
 
 
@@ -25,7 +25,14 @@ def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tieb
     ranks = {rank: standings[rank] for rank in sorted(waiting)}
     if len(ranks) < 2:
         return None
-    return _by_choice(ranks) or _by_partner(ranks) or _by_condition(ranks) or _by_pass(ranks)
+    return (
+        _by_choice(ranks)
+        or _by_partner(ranks)
+        or _by_other_half(ranks)
+        or _by_condition(ranks)
+        or _by_pass(ranks)
+        or _by_left_loop(ranks)
+    )
 
 
 def _by_condition(ranks: Mapping[int, Standing]) -> Tiebreak | None:
@@ -68,6 +75,36 @@ def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
             continue
         if told := is_ahead(other.passes, one.passes):
             return Tiebreak(frozenset({other.rank}), "ahead", _left([other.rank], told, [rank]))
+    return None
+
+
+def _by_other_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """A rank that went on to a collective without its half of an exchange, which stands in another branch of the condition
+    under which its partner waits."""
+    for rank, one in ranks.items():
+        other = ranks.get(one.partner.rank) if one.partner is not None else None
+        if one.partner is None or one.frame is None or other is None or is_point_to_point(other.call):
+            continue
+        if has_other_half(one.frame, one.partner.sends):
+            left = f"{name_ranks([other.rank])} is in {other.call} already and left out what {name_ranks([rank])} still waits for"
+            return Tiebreak(frozenset({other.rank}), "ahead", left)
+    return None
+
+
+def _by_left_loop(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """Ranks that have left a loop, by what they computed, in which the rest waits in a call that every pass makes."""
+    if any(is_point_to_point(one.call) for one in ranks.values()):
+        return None
+    for first in ranks.values():
+        if first.condition or not first.common:
+            continue
+        gone = {rank: loop for rank, one in ranks.items() if (loop := left_loop(first.stack, one.stack))}
+        rest = [one for rank, one in ranks.items() if rank not in gone]
+        if gone and len(gone) <= len(rest) and all(one.frame == first.frame for one in rest):
+            have, still = ("has" if len(gone) == 1 else "have"), ("waits" if len(rest) == 1 else "wait")
+            waiting = name_ranks(one.rank for one in rest)
+            text = f"{name_ranks(gone)} {have} left the loop at {next(iter(gone.values()))}, in which {waiting} still {still}"
+            return Tiebreak(frozenset(gone), "ahead", text)
     return None
 
 

@@ -1,7 +1,7 @@
 """Counts what processes send and receive over TCP, by the kernel's socket diagnosis: a rank that downloads is at work.
 
 /proc/PID/io knows reads and writes of files only. What ranks say to one another is left out: Horovod's never stop talking, and
-wait all the same. Asked for while nothing else moves, and where the kernel does not answer (a sandbox, a network of its own)
+wait all the same. What a rank and its own helpers say to one another counts: a server of its data may be among them. Asked for while nothing else moves, and where the kernel does not answer (a sandbox, a network of its own)
 nothing is known.
 """
 
@@ -55,9 +55,9 @@ class Traffic:
             first: {inode for pid in (first, *family) for inode in sockets_of(pid)} & now.keys()
             for first, family in families.items()
         }
-        ours = {now[inode].local for inodes in owned.values() for inode in inodes}
+        ends = {now[inode].local: first for first, inodes in owned.items() for inode in inodes}
         for first, inodes in owned.items():
-            outside = (now[inode] for inode in inodes if now[inode].peer not in ours)
+            outside = (now[inode] for inode in inodes if ends.get(now[inode].peer, first) == first)
             more = sum(max(one.count - self._seen.get(one.inode, 0), 0) for one in outside)
             self._totals[first] = self._totals.get(first, 0) + more
         self._seen = {one.inode: one.count for one in now.values()}

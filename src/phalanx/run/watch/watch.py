@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
@@ -182,6 +183,8 @@ class Watch:
                 notice, self._setup.size, self._take, dict(self._pids), dict(self._looks), self._ended
             )
             self._inquiry.start()
+            if notice.verdict in (Verdict.STALL, Verdict.STOPPED):  # the others mostly turn out to be nothing
+                return [Observation("suspicion", (), "")]
         else:
             self._detector.forgive(notice.verdict)
         return []
@@ -198,7 +201,9 @@ class Watch:
         if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
             return []  # it went on while it was looked at
         self._told_stall = True
-        return list(inquiry.observations)
+        # the closer look took its time, which counts for who waits for a verdict
+        told = {"told_after_s": round(self._detector.quiet(now), 1)}
+        return [replace(one, data={**one.data, **told}) if one.kind == "stall" else one for one in inquiry.observations]
 
     def _take(self, *, native: bool = True) -> Snapshot:
         self._snapshots += 1
