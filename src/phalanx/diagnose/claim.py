@@ -9,6 +9,8 @@ from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
 
+SPECIFIC = 30  # rules below this priority are general catches
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:

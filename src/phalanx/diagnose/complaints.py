@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phalanx.diagnose.asking import ASKING, CHANGE, QUESTION, REQUEST, REQUEST_FORM, TROUBLE, WISH, YES_OR_NO
-from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, STAGES
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
@@ -31,7 +31,6 @@ _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error
 _SIDE_REMARKS = frozenset(("perf.low-efficiency", "perf.unexpected-parallelization-or-device"))
 _PASTED = 0.5  # words of programs count less here: the rules read them
 _SHORTEST_MESSAGE = 20  # characters
-GENERAL = 30  # rules below this priority are general catches
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
 _TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcrash(?:es|ed)?\b", re.IGNORECASE)
 # Failures that people have no words of their own for: a hang, a crash or a lack of memory they would name.
@@ -196,7 +195,7 @@ class Complaints:
         A program that had begun something and told no end of it is no evidence in a report: what came then was not pasted.
         """
         if not claim.from_prose:
-            is_general = claim.rule is not None and claim.priority < GENERAL and claim.depth is Claims.SYMPTOM
+            is_general = claim.rule is not None and claim.priority < SPECIFIC and claim.depth is Claims.SYMPTOM
             is_wait = is_general and claim.symptom in HANG_AT.values()
             return not is_wait or any(complaint.tells_of_wait for complaint in self.all)
         if claim.rule is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame, left_behind
-from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
@@ -30,7 +30,6 @@ _BEYOND = 0.25  # of what is more, so that two symptoms that both have as much a
 # What is an import error if the user's line that raised it is an import, whatever the exception is called.
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
 _IN_TITLE = 3.0  # what a message gains that stands in a report's title
-_SPECIFIC = 30  # rules below this priority are general catches
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
@@ -113,7 +112,7 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
         claim.depth.depth,
         not claim.is_about_others and not (claim.is_communication and claim.blame is Blame.NOBODY),
         minority and claim.depth is not Claims.VICTIM,
-        claim.priority >= _SPECIFIC,
+        claim.priority >= SPECIFIC,
         not claim.from_prose,
         claim.confidence.weight,
         claim.priority,
@@ -124,7 +123,7 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
 
 def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
     """Messages pasted into a report are proof only of what the person complains about, so both weigh together."""
-    is_general = claim.priority < _SPECIFIC
+    is_general = claim.priority < SPECIFIC
     if claim.rule is None:
         proof = 0.0 if claim.from_prose else 1.5
     elif claim.from_prose:
@@ -148,7 +147,7 @@ def _is_vague_in_report(claim: Claim, history: History) -> bool:
     """A general catch in a person's report: what the person says is wrong tells more than any exception pasted there."""
     files = [history.file_of(proof.event) for proof in claim.roots]
     is_report = all(file is not None and file.is_report for file in files)
-    return is_report and (claim.rule is None or claim.priority < _SPECIFIC)
+    return is_report and (claim.rule is None or claim.priority < SPECIFIC)
 
 
 def _independent(ordered: list[Claim]) -> list[Claim]:
