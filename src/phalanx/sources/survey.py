@@ -38,6 +38,8 @@ _STATEMENTS = (
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
 _LARGEST_WORLD = 200_000
+_OPENING = 24  # lines before the first step that are kept
+_SHORT = 160  # characters: longer ones are seldom what a script tells of itself
 
 
 @dataclass(slots=True)
@@ -55,6 +57,8 @@ class RankSurvey:
     last_moving: int = 0  # the last bar or rate
     last_connected: int = 0  # the last line that says that peers were found
     recent_progress: tuple[int, ...] = ()  # the last few lines of progress
+    recent_reports: tuple[str, ...] = ()  # the same, as they are, with their times
+    opening: list[str] = field(default_factory=list)  # what it says with numbers before it trains
     course: Course | None = None
 
 
@@ -144,9 +148,12 @@ def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -
         entry.first_progress = number if entry.first_progress is None else entry.first_progress
         entry.last_progress = number
         entry.recent_progress = (*entry.recent_progress[-2:], number)
+        entry.recent_reports = (*entry.recent_reports[-3:], line)
         entry.position = max(entry.position or position, position)
         entry.course = entry.course or Course()
         entry.course.take(number, position, text)
+    elif entry.first_progress is None and len(entry.opening) < _OPENING and len(text) < _SHORT:
+        entry.opening.append(text)
     if shows_end(text):
         entry.finished = number
     if shows_movement(text):
