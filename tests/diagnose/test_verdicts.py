@@ -256,3 +256,18 @@ def test_a_rank_that_still_calls_when_most_have_ended_well_made_more_calls(diagn
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (0,), "one that left while most still called is to blame, as before"
+
+
+def test_the_first_of_spawned_processes_is_not_accused_alone(diagnose: Diagnose) -> None:
+    def job(rank: int) -> str:
+        told = trace(
+            12,
+            "main()",
+            f"torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process {rank} terminated with the following error:",
+        )
+        return "world size 2\n" + told + trace(31, "check(batch)", "KeyError: 'val_loss'")
+
+    for rank, accused in ((0, ()), (1, (1,))):
+        verdict = diagnose({"job.log": job(rank)}).verdict
+        assert verdict is not None
+        assert verdict.culprit_ranks == accused

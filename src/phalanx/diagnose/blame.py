@@ -71,7 +71,10 @@ def _culprits(claim: Claim, history: History) -> frozenset[int]:
     if history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots):
         return printers  # the supervisor knows whom it ended itself: these went by themselves
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
-    if len(printers) > 1 and printers | cut_short >= everyone:
+    is_first_of_spawned = (
+        printers == {0} and history.was_spawned
+    )  # whose parent tells of one process, and ends the others
+    if (len(printers) > 1 or is_first_of_spawned) and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line

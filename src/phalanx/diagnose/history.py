@@ -123,6 +123,12 @@ class History:
         ]
 
     @cached_property
+    def was_spawned(self) -> bool:
+        """A parent that had started the ranks by `spawn` raised what the first of them to fail had raised."""
+        told = (str(event.data.get("headline", event.text)) for event in self.seen.events)
+        return any("ProcessRaisedException" in text[:200] for text in told)
+
+    @cached_property
     def places(self) -> dict[int, str]:
         """The line of the user's code at which each rank was last seen to fail or to be interrupted."""
         found: dict[int, str] = {}

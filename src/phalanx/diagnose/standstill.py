@@ -15,9 +15,9 @@ from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.interruptions import SOURCE
 from phalanx.sources.times import time_of
 
-_LEAST = 30.0  # seconds without a report that are worth a word
+_LEAST = 10.0  # seconds without a report that are worth a word
 _TIMES = 20.0  # times the usual interval between reports
-_RESOLUTION = 1.0  # seconds: many logs tell no less
+_RESOLUTION = 0.5  # seconds: many logs tell whole ones
 _YEAR_UNKNOWN = 1972  # what lines without a year are read as
 
 

@@ -33,6 +33,7 @@ _STATEMENTS = (
     r"Waiting for \d+/(\d{1,5}) tasks to connect",
     r"\b(\d{1,5}) replicas in sync",
     r"\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
+    r"\b(?:train|runn|start|launch)ing (?:on|with|over) (\d{1,6}) process(?:es|\(es\))?(?: |,|$)",
     r"\brank\W{1,2}\d{1,6}\W{1,3}size\W{1,2}(\d{1,6})\b",
 )
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
