@@ -64,6 +64,15 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# Two slots of one host\nIt seems to block at broadcast_global_variables.\n", "prep.hang-timeout"),
         ("# Stops at the start\nI have waited for several hours at hvd.init().\n", "comm.hang-timeout"),
         ("# Can not save the parallel model\nThe checkpoint fails.\n", "fail.checkpoint-unusable"),
+        (
+            "# Trying to install it in a fresh environment (with the framework) and nothing seems to work\n",
+            "build.install-failure",
+        ),
+        ("# MirroredStrategy example code is erroring out\nI copied it.\n", "fail.graph-execution-error"),
+        (
+            "# MirroredStrategy to spread the work of my model ends in an assertion error\nI copied it.\n",
+            "fail.graph-execution-error",
+        ),
     ],
 )
 def test_own_words(report: str, symptom: str) -> None:
@@ -151,6 +160,8 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# Can I run two processes on one GPU?\n\nI use horovod. Is there any problem or bottleneck in that case?\n",
         "# Ranks of my workers\n\nI have read [this issue](https://example.org/issues/510) on ranks. Why do workers have different ranks?\n",
         "# hi, I want to know how gloo compares with nccl\n\nNCCL has a higher throughput and lower latency. Which one should I take?\n",
+        "# Loader feature request: a variable to choose the reader\n\nI compared both, and with the new one my loader is faster.\n",
+        "# Support for the new release?\n\nI would like to use it with DDP.\n",
     ],
 )
 def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:
@@ -199,3 +210,68 @@ def test_a_stall_that_misses_all_but_one_rank_accuses_nobody(tmp_path: Path) -> 
     finding = diagnose_paths([str(path)]).findings[0]
     assert finding.symptom == "perf.hang"
     assert finding.culprit_ranks == ()
+
+
+def test_whether_something_is_so_is_asked_and_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Are the slices of both workers merged after the gather?\n\nI read the code and did not find where. Is it a bug, or can you show me?\n",
+        encoding="utf-8",
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_title_alone_is_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    path.write_text("# hvd.size() is 1, but MPI counts 8\n", encoding="utf-8")
+    found = diagnose_paths([str(path)]).findings
+    assert found[0].symptom == "perf.unexpected-parallelization-or-device"
+
+
+@pytest.mark.parametrize(
+    ("report", "symptom"),
+    [
+        ("# Cannot get the example to run\nI use horovod, and my job does not work.\n", "comm.setup-failure"),
+        (
+            "# Cannot get the example to run\nI use horovod, and an exception comes in the second epoch of training.\n",
+            "fail.communication-error",
+        ),
+    ],
+)
+def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str, symptom: str) -> None:
+    assert verdict(tmp_path, report).symptom == symptom
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "Leave the batch size the same on more GPUs\n\n## Feature Request\nI suggest adding an option. Now each process has the error-prone size of the config.\n",
+        "Add a section on why DDP is sometimes slower than one process\n\n### The doc issue\n\nAdd such a section.\n",
+        "Issue regarding batch size\n\nHi, I have a question about batch size. In my understanding each GPU computes its own loss, so why do they add up?\n",
+        "Single gpu\n\nWhy are you using only a single GPU? If you use DataParallel, does it slow down?\n",
+        "Benchmark for distributed training\n\nI am just wondering if there is any benchmark. What is the speedup with 8 GPUs?\n",
+        "fix: end the step when one node fails\n\nA dead launcher on one node left the others hung in collectives until the watchdog's timeout.\n",
+        "Use sharded state to save the model\n\nNow each rank gathers all of it, which is inefficient and may result in an OOM error.\n",
+    ],
+)
+def test_a_wish_or_a_change_is_no_fault(tmp_path: Path, wish: str) -> None:
+    path = tmp_path / "wish.txt"
+    path.write_text(wish, encoding="utf-8")
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_what_it_was_compared_with_is_no_complaint(tmp_path: Path) -> None:
+    report = "# Failed training with more than one GPU\n\nWith 4 GPUs the loss became nan, while it did not when I used only 1 GPU.\n"
+    assert verdict(tmp_path, report).symptom == "perf.non-convergence"
+
+
+def test_a_start_whose_end_was_not_pasted_is_no_hang(tmp_path: Path) -> None:
+    pasted = "```\nnode0:31:40 [0] NCCL INFO comm 0x55 rank 0 nranks 16 cudaDev 0 commId 0x65 - Init START\n```\n"
+    told = verdict(tmp_path, "# GPU Direct RDMA is disabled\n\nI want to know why it is not used.\n\n" + pasted)
+    assert told.symptom == "comm.unexpected-protocol"
+    assert verdict(tmp_path, "# My job hangs\n\nIt stops here.\n\n" + pasted).symptom == "comm.hang-timeout"
+
+
+def test_a_failure_while_it_trains_is_none_of_the_start(tmp_path: Path) -> None:
+    report = "# Error in some steps\n\nI get it on all four cards after two epochs of training, and do not know more.\n"
+    assert verdict(tmp_path, report).symptom.startswith("fail.")

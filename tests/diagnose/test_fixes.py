@@ -43,3 +43,16 @@ def test_the_unusable_checkpoint_is_cured_as_in_the_study(diagnose: Diagnose) ->
     assert verdict.symptom == "fail.checkpoint-unusable"
     assert verdict.fixes[0].pattern == "save-single-device-weights-only"
     assert verdict.fixes[0].study_share == round(17 / 21, 3)
+
+
+def test_the_line_that_matched_points_to_its_fix_where_the_exception_is_cut_off(diagnose: Diagnose) -> None:
+    log = (
+        "ERROR: Failed building wheel for horovod\nTraceback (most recent call last):\n"
+        '  File "/tmp/pip-install-1/horovod/setup.py", line 3, in <module>\n    import tensorflow\n'
+        "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory\n\n"
+        "During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+        '  File "/tmp/pip-install-1/horovod/setup.py", line 9, in <module>\n'
+    )
+    verdict = diagnose(log).verdict
+    assert verdict is not None
+    assert verdict.fixes[0].pattern == "fix-dependency-path"

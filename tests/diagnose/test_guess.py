@@ -41,7 +41,7 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
         (raised("AssertionError", Frame("/home/user/train.py", 9, "main", "model.load_state_dict(saved)"),
                 Frame(SITE + "torch/distributed/fsdp/api.py", 7, "state_dict_type")), Stage.PREP, "fail.checkpoint-unusable", None),
         (raised("TypeError", MINE, message="fit() got an unexpected keyword argument 'workers'"), Stage.TRAIN,
-         "fail.attribute-not-found", "fix-behavior-logic"),
+         "fail.attribute-not-found", "fix-framework-version"),
         (raised("KeyError", Frame("/home/user/train.py", 3, "main", 'x = batch["inputs"]'), message="'inputs'"), Stage.TRAIN,
          "prep.data-loading-failure", "fix-dataset"),
         (raised("TypeError", MINE, message="horovod_torch_allreduce_async_torch_FloatTensor(): incompatible function arguments."), Stage.TRAIN,

@@ -271,3 +271,24 @@ def test_the_first_of_spawned_processes_is_not_accused_alone(diagnose: Diagnose)
         verdict = diagnose({"job.log": job(rank)}).verdict
         assert verdict is not None
         assert verdict.culprit_ranks == accused
+
+
+def test_what_was_cut_out_of_a_log_accuses_nobody(diagnose: Diagnose) -> None:
+    timed_out = "[rank{0}]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.\n"
+    finding = diagnose({"job.log": "".join(timed_out.format(rank) for rank in (0, 2, 3, 4))}).findings[0]
+    assert finding.symptom == "perf.hang"
+    assert finding.culprit_ranks == ()  # five ranks are no job: more were left out than rank 1
+
+
+def test_a_rank_that_torchrun_killed_later_is_not_accused(diagnose: Diagnose) -> None:
+    def entry(number: int, time: str, rank: int, code: int) -> str:
+        cause = "Signal 9 (SIGKILL) received by PID 7" if code == -9 else "To enable traceback see: https://pytorch.org"
+        return (
+            f"[{number}]:\n  time      : 2026-09-07_{time}\n  host      : localhost\n  rank      : {rank} (local_rank: {rank})\n"
+            f"  exitcode  : {code} (pid: {7 + rank})\n  error_file: <N/A>\n  traceback : {cause}\n"
+        )
+
+    summary = entry(1, "13:02:58", 3, 1) + entry(2, "13:03:29", 0, -9) + entry(0, "13:02:58", 1, 1)
+    assert 0 not in diagnose({"job.log": summary}).findings[0].culprit_ranks
+    at_once = entry(1, "13:02:59", 3, 1) + entry(0, "13:02:58", 0, -9)
+    assert diagnose({"job.log": at_once}).findings[0].culprit_ranks == (0,)

@@ -16,6 +16,7 @@ from phalanx.sources.dialects import Dialect, sniff
             12,
             "[E1115 10:00:00.000 ProcessGroupNCCL.cpp:616] boom",
         ),
+        ("Loading:   0%|          | 0/5 [00:00<?, ?it/s][rank3]: Traceback", 3, "Traceback"),
         ("[default2]:step 10", 2, "step 10"),
         ("[1,3]<stderr>:Traceback", 3, "Traceback"),
         ("[1,3]<stdout>: ok", 3, "ok"),

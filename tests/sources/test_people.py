@@ -110,3 +110,20 @@ def test_answers_to_a_form_are_no_complaints() -> None:
     assert words is not None
     assert "hang" not in words
     assert "half the speed" in words
+
+
+def test_a_report_in_chinese_is_a_report() -> None:
+    text = "DDP训练，一直卡在评估不动\n\nEvaluating the results...\n[E ProcessGroupNCCL.cpp:821] [Rank 3] Watchdog caught collective operation timeout\n"
+    words = words_of_person(text)
+    assert words is not None
+    assert "卡在" in words
+    assert words_of_person("2024-01-02 10:00:00 第 1 轮 损失 0.5\n" * 5) is None
+
+
+def test_a_short_post_below_a_title_and_a_fence_of_single_ticks_are_reports() -> None:
+    assert (
+        words_of_person("import error\n\nlibtorch_cuda.so: undefined symbol: ncclCommRegister\n\nplease suggest\n")
+        is not None
+    )
+    pasted = "NCCL INFO NET/IB : GPU Direct RDMA Disabled\n\nI see this on my two machines.\n\n`\nnode0:31:40 [0] NCCL INFO Using network IB\n`\n"
+    assert words_of_person(pasted) is not None

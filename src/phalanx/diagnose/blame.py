@@ -136,7 +136,8 @@ def _gone(printers: frozenset[int], history: History) -> frozenset[int]:
     everyone = history.world.all_ranks
     died = {event.rank for event in history.own_deaths if event.data["code"] not in (0, 1) and event.rank is not None}
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
-    absent = everyone - history.world.seen if not history.is_only_report else frozenset()
+    is_whole = not history.is_only_report and not history.is_cut_out
+    absent = everyone - history.world.seen if is_whole else frozenset()
     for suspects in (died, left, absent):
         found = frozenset(suspects) - printers
         if found and is_minority(found, everyone):
@@ -206,6 +207,7 @@ def missing_ranks(waiting: frozenset[int], history: History) -> frozenset[int]:
     silent = everyone - waiting
     if (
         not history.is_only_report
+        and not history.is_cut_out
         and waiting
         and silent
         and is_minority(silent, everyone)

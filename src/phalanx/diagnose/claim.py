@@ -18,6 +18,7 @@ class Proof:
     role: Role
     captures: Mapping[str, str] = field(default_factory=dict)
     after_progress: bool = False
+    line: str = ""  # the line that matched, where the event is the exception around it
 
 
 def is_about_peers(symptom: str) -> bool:

@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from phalanx.diagnose.asking import ASKING, CHANGE, QUESTION, REQUEST, REQUEST_FORM, TROUBLE, WISH, YES_OR_NO
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, QUESTION, STAGES
+from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, STAGES
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.knowledge.figures import expected_share
@@ -22,6 +23,7 @@ from phalanx.sources.text import fold
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
 _OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
 _FEWEST_POINTS = 2.0  # below this the words say nothing
+_FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
 _LESS_SURE = 0.35
 _ALIKE = 0.6
 _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error: mostly the others that wait for the failed one
@@ -29,8 +31,19 @@ _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error
 _SIDE_REMARKS = frozenset(("perf.low-efficiency", "perf.unexpected-parallelization-or-device"))
 _PASTED = 0.5  # words of programs count less here: the rules read them
 _SHORTEST_MESSAGE = 20  # characters
+GENERAL = 30  # rules below this priority are general catches
 _RAREST = 0.005  # the share below which a symptom is as good as never seen
 _TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcrash(?:es|ed)?\b", re.IGNORECASE)
+# Failures that people have no words of their own for: a hang, a crash or a lack of memory they would name.
+_WORDLESS = (
+    "comm.setup-failure",
+    "prep.other",
+    "fail.communication-error",
+    "fail.device-error",
+    "fail.graph-execution-error",
+    "fail.tensor-mismatch",
+)
+_ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
 
 
@@ -44,7 +57,15 @@ class Complaint:
     quotes: dict[str, str]
     failure: str
     exception: Event | None
+    stages: dict[Stage, float]  # how much the words speak for each, as shares of one; empty where they say nothing
     only_asks: bool  # how something is done, not what went wrong
+    fewest: float  # points without which its words say nothing
+    said: str  # the words, without what they only mention
+
+    @property
+    def tells_of_wait(self) -> bool:
+        """The person says that something stands still."""
+        return any(self.points.get(symptom, 0.0) > 0 for symptom in HANG_AT.values())
 
 
 def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framework: str | None = None) -> Complaint:
@@ -67,10 +88,33 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
-    only_asks = is_question and not ERROR.search(prose) and not HANG.search(prose)
+    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
+        is_question = True
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
-    return Complaint(file, title, dict(points), quotes, failure[0] if failure else "", exception, only_asks)
+    only_asks = (is_question and not ERROR.search(prose) and not HANG.search(prose)) or (
+        exception is None and _only_wants(title, body, points, is_told=bool(_said(title, prose, framework)))
+    )
+    fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
+    told = failure[0] if failure else ""
+    return Complaint(file, title, dict(points), quotes, told, exception, _told_stages(prose), only_asks, fewest, prose)
+
+
+def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
+    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
+    if CHANGE.search(title) or CHANGE.search(body):
+        return True
+    if FAILURE.search(title) or HANG.search(title):
+        return False
+    if REQUEST_FORM.search(body):
+        return True
+    if TROUBLE.search(body) or HANG.search(body):
+        return False
+    if REQUEST.search(title):
+        return True
+    if WISH.search(title) and not is_told:
+        return True
+    return max(points.values(), default=0.0) < _FEWEST_POINTS and ASKING.search(body) is not None
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
@@ -101,6 +145,14 @@ def _said(text: str, whole: str, framework: str | None) -> list[tuple[str, float
 
 def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
     """How much the words around a hang speak for each stage, as shares of one; where they say nothing, how often jobs hang at each."""
+    if told := _told_stages(text):
+        return told
+    weights = {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
+    return {stage: weight / sum(weights.values()) for stage, weight in weights.items()}
+
+
+def _told_stages(text: str) -> dict[Stage, float]:
+    """How much the words speak for each stage, as shares of one; empty where they speak for none."""
     title, body = split_title(text)
     weights: defaultdict[Stage, float] = defaultdict(float)
     for stage, weight, pattern in STAGES:
@@ -108,10 +160,7 @@ def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
             different = {match[0].lower() for match in pattern.finditer(part)}
             weights[stage] += weight * factor * math.sqrt(len(different))
     total = sum(weights.values())
-    if total == 0:
-        weights |= {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
-        total = sum(weights.values())
-    return {stage: weights[stage] / total for stage in HANG_AT}
+    return {stage: weights[stage] / total for stage in HANG_AT} if total else {}
 
 
 class Complaints:
@@ -141,6 +190,20 @@ class Complaints:
     def _points(self, complaint: Complaint, symptom: str) -> float:
         return complaint.points.get(symptom, 0.0) + prior(symptom, self._framework)
 
+    def is_meant(self, claim: Claim) -> bool:
+        """Whether the words a claim rests on tell of the person's own job, and what was pasted of a wait is a wait to the person.
+
+        A program that had begun something and told no end of it is no evidence in a report: what came then was not pasted.
+        """
+        if not claim.from_prose:
+            is_general = claim.rule is not None and claim.priority < GENERAL and claim.depth is Claims.SYMPTOM
+            is_wait = is_general and claim.symptom in HANG_AT.values()
+            return not is_wait or any(complaint.tells_of_wait for complaint in self.all)
+        if claim.rule is None:
+            return True
+        told = [spec.prose for spec in claim.rule.evidence if spec.role is Role.ROOT and spec.prose is not None]
+        return any(pattern.search(complaint.said) for pattern in told for complaint in self.all)
+
     def is_in_title(self, claim: Claim) -> bool:
         """A program's message that the claim rests on is the title of a report: that is what the person asks about."""
         titles = {complaint.file: complaint.title for complaint in self.all}
@@ -161,14 +224,25 @@ class Complaints:
         claims = []
         for complaint in self.all:
             best = max(SYMPTOMS, key=lambda symptom: self._points(complaint, symptom))
-            if complaint.points.get(best, 0.0) >= _FEWEST_POINTS:
+            if complaint.points.get(best, 0.0) >= complaint.fewest:
                 claims.append(_claim(complaint, best, complaint.quotes[best]))
             elif complaint.exception is not None:
                 symptom = guess(complaint.exception, None).symptom
                 claims.append(_claim(complaint, symptom, complaint.exception.text))
             elif complaint.failure:
-                claims.append(_claim(complaint, best, complaint.failure))
+                claims.append(_claim(complaint, self._likeliest(complaint, best), complaint.failure))
         return claims
+
+    def _likeliest(self, complaint: Complaint, most_frequent: str) -> str:
+        """What a failure is of which no more is said than when it comes: the most frequent one of that stage."""
+        if not complaint.stages:
+            return most_frequent
+
+        def weight(symptom: str) -> float:
+            stage = Stage.of_symptom(symptom)
+            return expected_share(symptom, self._framework) * (_ANY_STAGE + complaint.stages.get(stage, 0.0))
+
+        return max(_WORDLESS, key=weight)
 
 
 def prior(symptom: str, framework: str | None) -> float:

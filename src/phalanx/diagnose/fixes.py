@@ -18,7 +18,7 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     """At least three fixes where the study knows that many, best first, no pattern twice unless the rule says so."""
     place = _place(claim)
     specs = claim.rule.fixes if claim.rule is not None else ()
-    evidence = " ".join(proof.event.text for proof in claim.proofs)
+    evidence = " ".join(text for proof in claim.proofs for text in (proof.line, proof.event.text))
     pointed = [spec for spec in specs if spec.when is not None and spec.when.search(evidence)]
     pointed += [spec for pattern in claim.pointed for spec in specs if spec.pattern == pattern and spec not in pointed]
     ordered = pointed + [spec for spec in specs if spec not in pointed]

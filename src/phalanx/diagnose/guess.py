@@ -39,8 +39,8 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
     (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|same size|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
     (lazy(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
-    # Who calls a library with an argument that it does not have is told so at the caller's own line.
-    (lazy(r"got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"}, ("fix-framework-version", "fix-distributed-api-usage", "fix-behavior-logic")),
+    (lazy(r"got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"},
+     ("fix-behavior-logic", "fix-framework-version", "fix-distributed-api-usage")),
     (lazy(r"^(?:AttributeError|NameError|UnboundLocalError)"), {None: "fail.attribute-not-found"}, ()),
     (lazy(r"^(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError)|No such file"),
      {None: "fail.path-error", Stage.PREP: "prep.data-loading-failure"}, ()),

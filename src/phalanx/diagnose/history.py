@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 from functools import cached_property
@@ -26,6 +27,9 @@ _WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\]
 _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
 _TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
 _NEAR = 40  # lines: a stall report is about as long
+_KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
+_HEAD = 2  # lines
+_PATIENCE = 10  # seconds: torchrun waits for 30 by default
 _STEPS = 2  # others may still print the step they were in
 
 
@@ -79,6 +83,15 @@ class History:
         return bool(self.seen.files) and all(file.is_report for file in self.seen.files)
 
     @cached_property
+    def is_cut_out(self) -> bool:
+        """One file whose very first lines tell of the failure, of an odd number of ranks up to the highest that speaks: jobs mostly
+        have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing."""
+        if len(self.seen.files) != 1 or self.seen.files[0].world_sizes or len(self.world.all_ranks) % 2 == 0:
+            return False
+        told = [event.line for event in self.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
+        return min(told, default=_HEAD + 1) <= _HEAD
+
+    @cached_property
     def was_only_interrupted(self) -> bool:
         """A person or a time limit ended a job that was watched, in which nobody had died and nothing stood still."""
         stands = any(event.kind is EventKind.STALL and not self.went_on_after(event) for event in self.seen.events)
@@ -99,10 +112,23 @@ class History:
         for event, code in zip(exits, codes, strict=True):
             if code == 0 or code in _ENDED_BY_OTHERS:
                 continue
-            if code == -signal.SIGKILL and (all_alike or waited):
+            if code == -signal.SIGKILL and (all_alike or waited or event.rank in self._put_away):
                 continue
             own.append(event)
         return own
+
+    @cached_property
+    def _put_away(self) -> frozenset[int | None]:
+        """Ranks that torchrun's summary has killed long after another had failed by itself: the agent asks the others to end, waits, and kills."""
+        timed = [event for event in self._exits if event.data.get("at") is not None]
+        others = _ENDED_BY_OTHERS | {0, -signal.SIGKILL}
+        first = min((event.data["at"] for event in timed if event.data["code"] not in others), default=math.inf)
+        killed = (event for event in timed if event.data["code"] == -signal.SIGKILL)
+        return frozenset(event.rank for event in killed if event.data["at"] - first >= _PATIENCE)
+
+    def tells_of_putting_away(self, event: Event) -> bool:
+        """A line on the SIGKILL of a rank that the launcher itself put away."""
+        return event.rank in self._put_away and _KILL.search(event.text) is not None
 
     @cached_property
     def was_interrupted(self) -> bool:

@@ -59,7 +59,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         claims += find_silent_hang(history)
     complaints = _complaints(history)
     if complaints is not None:
-        claims += complaints.as_claims()
+        claims = [claim for claim in claims if complaints.is_meant(claim)] + complaints.as_claims()
         if complaints.only_ask:
             claims = [claim for claim in claims if not claim.from_prose]
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)

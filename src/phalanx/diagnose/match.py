@@ -92,7 +92,8 @@ def _proofs(
         for match in by_spec.get((rule.code, index), ()):
             event = exceptions.around(match.event)
             proofs.setdefault(
-                (event.file, event.line, event.rank), Proof(event, spec.role, match.captures, match.after_progress)
+                (event.file, event.line, event.rank),
+                Proof(event, spec.role, match.captures, match.after_progress, match.event.text),
             )
         return list(proofs.values())
     if spec.prose is not None:
@@ -120,6 +121,7 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
         if spec.role is Role.ROOT and _on_enough(spec, proofs, history)
         for proof in proofs
     ]
+    roots = [proof for proof in roots if not history.tells_of_putting_away(proof.event)]
     if rule.fatal:
         roots = [proof for proof in roots if not history.went_on_after(proof.event)]
     if not roots:

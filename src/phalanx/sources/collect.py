@@ -18,11 +18,12 @@ from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.people import messages_in, words_of_person
-from phalanx.sources.progress import may_show_progress, position_of
+from phalanx.sources.progress import may_show_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
 from phalanx.sources.secrets import redact
+from phalanx.sources.shapes import shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.window import Window
@@ -197,7 +198,7 @@ class _FileReader:
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
         lines = cleaned_lines(head)
-        self._dialect = sniff([line for _, line in lines[:2000]], self._survey.rank)
+        self._dialect = sniff(lines[:2000], self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
             # People do not name their reports after a rank.
@@ -267,7 +268,7 @@ class _FileReader:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
             is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
-            shown = is_worth and any(position_of(line) is not None for line in window.preceding(_LOOKED_BACK))
+            shown = is_worth and any(shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK))
             self._looked_before = (window, shown)
         return self._looked_before[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,7 +38,33 @@ _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("gradient norm", "norm", 12, lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
 )  # fmt: skip
 _NOT_TRAINING = lazy(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
+_SHOWN = 200  # characters of a line that are kept with a reading
 _KEPT = 300  # readings of one kind: this many of the first, and of the last
+
+
+class Number(NamedTuple):
+    """Where in a line a number of some kind stands."""
+
+    kind: str
+    start: int
+    stop: int
+    is_percent: bool = False
+
+
+def numbers_in(low: str) -> tuple[Number, ...]:
+    """The numbers that a line of progress, in lower case, reports of training: the first of each kind."""
+    if _NOT_TRAINING.search(low[:40]):
+        return ()
+    found: dict[str, Number] = {}
+    for kind, hint, reach, pattern in _KINDS:
+        place = low.find(hint)
+        if place < 0 or kind in found:
+            continue
+        if (match := pattern.search(low, max(place - reach, 0))) is not None:
+            groups = match.groupdict()
+            start, stop = match.span("value" if groups.get("value") else "before")
+            found[kind] = Number(kind, start, stop, bool(groups.get("percent")))
+    return tuple(found.values())
 
 
 class Reading(NamedTuple):
@@ -61,25 +88,16 @@ class Course:
     _first: dict[str, list[Reading]] = field(default_factory=lambda: defaultdict(list))
     _last: dict[str, deque[Reading]] = field(default_factory=lambda: defaultdict(lambda: deque(maxlen=_KEPT)))
 
-    def take(self, line: int, at: Position, text: str) -> None:
-        """Add what a line of progress reports."""
+    def take(self, line: int, at: Position, text: str, numbers: Sequence[Number] | None = None) -> None:
+        """Add what a line of progress reports; `numbers`: where it does, if that is known."""
         low = text.lower()
-        if _NOT_TRAINING.search(low[:40]):
-            return
-        taken: set[str] = set()
-        for kind, hint, reach, pattern in _KINDS:
-            place = low.find(hint)
-            if place < 0 or kind in taken:
-                continue
-            if (match := pattern.search(low, max(place - reach, 0))) is not None:
-                taken.add(kind)
-                groups = match.groupdict()
-                printed = groups.get("value") or groups["before"] or "0"
-                if groups.get("percent"):
-                    printed = str(float(printed) / 100)
-                reading = Reading(line, at, printed, text[:200])
-                first = self._first[kind]
-                (first if len(first) < _KEPT else self._last[kind]).append(reading)
+        shown = text[:_SHOWN]
+        for kind, start, stop, is_percent in numbers_in(low) if numbers is None else numbers:
+            printed = low[start:stop]
+            if is_percent:
+                printed = str(float(printed) / 100)
+            first = self._first[kind]
+            (first if len(first) < _KEPT else self._last[kind]).append(Reading(line, at, printed, shown))
 
     def of(self, kind: str) -> list[Reading]:
         """All readings of a kind, in order."""

@@ -16,7 +16,7 @@ node0:812:901 [3] NCCL INFO …             NCCL: process 812 drives device 3
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -63,17 +63,23 @@ _COLLECTED = re.compile(
     r"[>`] ?(?=\[)|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d)(?: std(?:out|err) [FP](?= |$)|:)?[ \t]?"
 )
 # Ranks that a line tells of its own writer further inside. Bare "rank 3" is not among them: it may name a peer.
-_INSIDE = re.compile(
+_INSIDE_ANYWHERE = (
     r"[\[(<|]\s*(?:global[ _])?rank\s*[:=]?\s*(?P<a>\d+)\s*[\])>,|]"
     r"|[{,]\s*\"(?:global_|world_)?rank\"\s*:\s*\"?(?P<d>\d+)\b"
     r"|(?<![\w.])(?:global_)?rank=(?P<e>\d+)\b(?=.{0,80}\b(?:step|epoch|iter|loss|batch)\b)"
-    r"|^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
-    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s",
-    re.I,
 )
+_INSIDE_AT_FIRST = (
+    r"^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
+    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s"
+)
+_INSIDE = re.compile(f"{_INSIDE_ANYWHERE}|{_INSIDE_AT_FIRST}", re.I)
+# The same for text in lower case: expressions that ignore case are slow, and what stands first need not be tried at every character.
+_INSIDE_LOW, _INSIDE_LOW_LATER = re.compile(_INSIDE.pattern), re.compile(_INSIDE_ANYWHERE)
 _INSIDE_SCOPE = 160
+_BAR_END = 48  # characters: "?it/s, loss=2.31"
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
+_NCCL_CLOSES = "] "
 _STRONG = tuple(form for form in _FORMS if not form.is_weak)
 _WEAK = tuple(form for form in _FORMS if form.is_weak)
 _OPENINGS = ("[", "(")
@@ -93,14 +99,14 @@ class Dialect:
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
+        bar = line.find("][rank")
+        if bar > 0 and ("it/s" in line[max(0, bar - _BAR_END) : bar] or "s/it" in line[max(0, bar - _BAR_END) : bar]):
+            line = line[bar + 1 :]  # a progress bar ends without a new line, and another rank's words follow it
         stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
+        body = _after_time(rest)
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
-            body = _after_time(rest)
-            # Strong prefixes all open with a bracket; most lines do not.
-            if self.forms is _STRONG and not body.startswith(_OPENINGS):
-                break
-            found = next((match for form in self.forms if (match := form.pattern.match(body))), None)
+            found = self._prefix_of(body)
             if found is None:
                 break
             groups = found.groupdict()
@@ -112,17 +118,18 @@ class Dialect:
             pid = int(groups["pid"]) if groups.get("pid") else pid
             key = found[0].strip()
             rest = body[found.end() :]
-        nccl = _NCCL.match(rest)
+            body = _after_time(rest)
+        nccl = _NCCL.match(rest) if _NCCL_CLOSES in rest else None
         if nccl:
             host, pid = host or nccl["host"], int(nccl["pid"])
             key = key or f"{nccl['host']}:{nccl['pid']}"
             if rank is None:
                 rank = self.ranks_by_pid.get(pid, int(nccl["device"]))
         else:
-            scope = _after_time(rest)[:_INSIDE_SCOPE]
+            scope = body[:_INSIDE_SCOPE]
             low = scope.lower()
             may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
-            inside = _INSIDE.search(scope) if may_tell else None
+            inside = rank_inside(scope, low) if may_tell else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))
                 rank = named if rank is None or self.file_rank is None else rank
@@ -131,6 +138,16 @@ class Dialect:
             rank = self.ranks_by_pid.get(pid)
         return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
 
+    def _prefix_of(self, body: str) -> re.Match[str] | None:
+        """The prefix that a line begins with, in the first form that fits."""
+        # Strong prefixes all open with a bracket; most lines do not.
+        if self.forms is _STRONG and not body.startswith(_OPENINGS):
+            return None
+        for form in self.forms:
+            if (match := form.pattern.match(body)) is not None:
+                return match
+        return None
+
 
 def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
     """Decide from a sample which weak prefixes this file really uses."""
@@ -138,7 +155,7 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
     bodies = [_after_time(line) for line in sample]
     forms = _STRONG
     for form in _WEAK:
-        matches = [match for body in bodies if (match := form.pattern.match(body))]
+        matches = _matches_of(form, bodies)
         if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
             continue
         values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}
@@ -150,6 +167,24 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
         break
     has_master = any("[pod/" in line and _MASTER.search(line) for line in sample)
     return Dialect(forms, file_rank, has_master)
+
+
+def rank_inside(scope: str, low: str) -> re.Match[str] | None:
+    """Where a line, given as it is and in lower case, tells the rank of its writer."""
+    if not scope.isascii():
+        return _INSIDE.search(scope)
+    return _INSIDE_LOW.match(low) or _INSIDE_LOW_LATER.search(low, 1)
+
+
+def _matches_of(form: _Form, bodies: Sequence[str]) -> list[re.Match[str]]:
+    """What of a sample has this prefix; only the first of it, where too much has not."""
+    matches: list[re.Match[str]] = []
+    for number, body in enumerate(bodies, 1):
+        if (match := form.pattern.match(body)) is not None:
+            matches.append(match)
+        elif number - len(matches) > (1 - _ENOUGH) * len(bodies) + 1:
+            break
+    return matches
 
 
 def _after_time(line: str) -> str:

@@ -102,6 +102,8 @@ class GatedNeedles:
         self, data: Data, lines: list[tuple[int, int]], stretches: Sequence[tuple[int, int]]
     ) -> list[Occurrence]:
         """Literals in these lines, and expressions in what of them lies in the stretches."""
+        if list(stretches) == [(0, len(data))]:
+            return list(_in_lines(data, lines, self._all.scan))
         asked = [(max(a, c), min(b, d)) for a, b in lines for c, d in stretches if a < d and b > c]
         return [
             *_in_lines(data, lines, lambda text: self._all.scan(text, stretches=())),

@@ -14,12 +14,18 @@ from phalanx.sources.text import fold
 _PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 # The same less surely: lower case as people type it, and "we" with what people do and programs do not.
 _PERHAPS_PERSONAL = lazy(
-    r"\b(?:i|we) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
+    r"\b(?:i|[Ww]e) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
     r"|\b(?:[Hh]i|[Hh]ello|[Dd]ear)\b[ ,!]|\b(?:[Ww]hy|[Hh]ow) (?:do|does|did|can|is|are|should|could|to)\b|\bany (?:ideas?|suggestions?|help|advice)\b"
+    r"|\bplease (?:suggest|advi[sc]e|help)\b|\b(?:has|did|have) (?:any|some)(?:one|body)\b"
+)
+# Marks of a person in Chinese, Japanese and Korean: "I", "may I ask", "how", "why", "thanks", "reports an error", "is stuck at".
+_PERSONAL_ELSEWHERE = lazy(
+    r"请问|我|怎么|如何|为什么|求助|谢谢|大佬|您好|你好|报错|遇到|出现|卡(?:在|住|死)|教えて|ください|ですか|エラー|私|안녕하세요|감사합니다|에러|문제"
 )
 _HEADING = lazy(r"^#{1,3} \S+ \S")  # a Markdown title; a shell's prompt and a tool's table have no empty line below
 _HEADINGS = (
-    r"(?:Environment|Bug report|Describe the (?:bug|problem)|To Reproduce|Steps to reproduce|Expected behaviou?r|System information|"
+    r"(?:Environment|Bug (?:report|description|summary)|Describe the (?:bug|problem|issue|task|(?:current|expected) behaviou?r)|What happened|To Reproduce|Reproduction|"
+    r"Steps to reproduce|(?:Expected|Current|Actual) behaviou?r|System info(?:rmation)?|Feature request|Motivation|"
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
 )
 _TEMPLATE = lazy(r"^\W*" + _HEADINGS, re.I)
@@ -38,13 +44,15 @@ _TITLE_END = " ¶ "  # stands between the title and the rest
 _WORD = lazy(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _ADDRESS = lazy(r"https?://\S+")
 _FENCE = lazy(r"^\s*(?:```|~~~)")
+_LONE_TICK = lazy(r"^\s*`\s*$", re.MULTILINE)
 _FENCES = ("```", "~~~")
-_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import |from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
+_SHORT = 12  # lines
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _MOST_TRAINING = 0.4  # of the lines
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
@@ -64,8 +72,11 @@ def words_of_person(text: str, name: str = "") -> str | None:
     in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
     is_form = False
+    by_ticks = (
+        len(_LONE_TICK.findall(text)) % 2 == 0
+    )  # some people fence with one: an odd number of them closes what began within a line
     for line in lines:
-        if _FENCE.match(line):
+        if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)):
             in_fence = not in_fence
             continue
         training += position_of(line) is not None
@@ -82,19 +93,21 @@ def words_of_person(text: str, name: str = "") -> str | None:
             continue
         words = _ADDRESS.sub(" ", line).split()
         plain = sum(1 for word in words if _WORD.match(word))
-        is_sentence = len(words) >= 4 and plain >= 0.6 * len(words)
-        is_title = line.startswith("#") or (len(prose) == 0 and len(words) >= 2)
+        elsewhere = not line.isascii() and _PERSONAL_ELSEWHERE.search(line[:2000]) is not None
+        is_sentence = elsewhere or (len(words) >= 4 and plain >= 0.6 * len(words))
+        is_title = line.startswith("#") or (len(prose) == 0 and (len(words) >= 2 or elsewhere))
+        if is_sentence or 2 <= len(words) == plain:
+            perhaps += bool(_PERHAPS_PERSONAL.search(line[:2000]))
         if is_sentence:
             sentences += 1
-            personal += bool(_PERSONAL.search(line))
-            perhaps += bool(_PERHAPS_PERSONAL.search(line[:2000]))
+            personal += elsewhere or bool(_PERSONAL.search(line))
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
         if is_title and not title and not prose:
             title = line.strip("# ")
             continue
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
-    fences = sum(1 for line in lines if _FENCE.match(line))
+    fences = sum(1 for line in lines if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)))
     if not is_document and not fences and not template and training >= _MOST_TRAINING * len(lines):
         return None  # a log of training that shows what a language model says
     is_titled = _has_title(text)
@@ -106,7 +119,14 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (personal >= 1 and (fences >= 2 or is_titled or is_mostly_said))
         or (perhaps >= 1 and (is_titled or is_mostly_said))
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
-        or (is_titled and text.lstrip().startswith("#") and (sentences >= 1 or fences >= 2 or template >= 1))
+        or (template >= 1 and (whole >= 1 or sentences >= 2))
+        or (is_titled and fences >= 1)
+        or (is_titled and machine == 0 and len(lines) <= _SHORT and (perhaps or sentences) >= 1)
+        or (
+            is_titled
+            and text.lstrip().startswith("#")
+            and (sentences >= 1 or fences >= 2 or template >= 1 or len(lines) == 1)
+        )
     )
     return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
 
@@ -114,10 +134,12 @@ def words_of_person(text: str, name: str = "") -> str | None:
 def _has_title(text: str) -> bool:
     """The first line stands alone above an empty one, and is a heading or made of words."""
     first, _, rest = text.lstrip().partition("\n")
-    if rest.partition("\n")[0].strip():
+    if rest.partition("\n")[0].strip() or not (rest.strip() or first.startswith("#")):
         return False
     words = first.split()
-    is_worded = len(words) >= 3 and sum(1 for word in words if _WORD.match(word)) >= 0.5 * len(words)
+    plain = sum(1 for word in words if _WORD.match(word))
+    is_worded = (len(words) >= 3 and plain >= 0.5 * len(words)) or (len(words) == 2 and plain == 2)
+    is_worded |= not first.isascii() and _PERSONAL_ELSEWHERE.search(first[:300]) is not None
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
 
@@ -149,9 +171,21 @@ def _words() -> NeedleSet:
 def _is_output(text: str) -> bool:
     """True only if the text cannot be a report: no title, no word of a person or of an issue form, and a line of a program in it."""
     if (
-        any(fence in text for fence in _FENCES)
+        _FENCES[0] in text
+        or _FENCES[1] in text
         or _HEADING.match(text.lstrip())
         or _words().scan(text.encode("utf-8", "replace"))
+        or (not text.isascii() and _PERSONAL_ELSEWHERE.search(text))
     ):
         return False
-    return _MACHINE_ANYWHERE.search(text) is not None
+    return _has_machine_line(text)
+
+
+def _has_machine_line(text: str) -> bool:
+    """Whether a program wrote some line. Asked line by line: a search would try every character."""
+    start = 0
+    while _MACHINE_ANYWHERE.match(text, start) is None:
+        start = text.find("\n", start) + 1
+        if not start:
+            return False
+    return True

@@ -26,9 +26,11 @@ _TROUBLE = re.compile(
 _CONNECTED = re.compile(
     r"connected to \d+ peer ranks|Init COMPLETE|successfully connected|All distributed processes registered"
 )
+_OPENS_WITH_PROGRESS = re.compile(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", re.I)
 _CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
 
 Position = tuple[int, int]
+LONGEST = 600  # characters of a line that tells of progress
 
 
 def may_show_progress(text: str) -> bool:
@@ -41,7 +43,16 @@ def may_show_progress(text: str) -> bool:
 
 def position_of(line: str) -> Position | None:
     """(epoch, step) that a line reports, -1 where it does not say; None if it shows no training."""
-    if len(line) > 600:
+    found = find_position(line)
+    if found is None:
+        return None
+    epoch, step = found
+    return int(epoch[1]) if epoch is not None else -1, int(step[step.lastindex or 1]) if step is not None else -1
+
+
+def find_position(line: str) -> tuple[re.Match[str] | None, re.Match[str] | None] | None:
+    """Where a line reports the epoch and the step, each the last group of its match; None if it shows no training."""
+    if len(line) > LONGEST:
         return None
     # Plain words are asked first, here and below: most lines hold none of them.
     if not may_show_progress(line):
@@ -57,12 +68,12 @@ def position_of(line: str) -> Position | None:
     bar = _BAR.search(line) if "/" in line and ("[" in line or "━" in line) else None
     if not (bar or loss or epoch or step):
         return None
-    if not bar and not loss and not re.match(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", line, re.I):
+    if not bar and not loss and not _OPENS_WITH_PROGRESS.match(line):
         return None
     number = step or bar
-    if number is None and epoch is not None and "/" in line and (within := _WITHIN.search(line)):
-        return int(epoch[1]), int(within[1] or within[2])
-    return (int(epoch[1]) if epoch else -1, int(number[1]) if number else -1)
+    if number is None and epoch is not None and "/" in line:
+        number = _WITHIN.search(line)
+    return epoch, number
 
 
 def shows_end(line: str) -> bool:
@@ -77,12 +88,12 @@ def shows_end(line: str) -> bool:
 
 def shows_movement(line: str) -> bool:
     """True for a bar or a rate: something is being worked off, be it training or not."""
-    return ("/s" in line or "%|" in line) and len(line) < 600 and _MOVES.search(line) is not None
+    return ("/s" in line or "%|" in line) and len(line) < LONGEST and _MOVES.search(line) is not None
 
 
 def is_ordinary(line: str) -> bool:
     """True for output of a living process that speaks of no trouble."""
-    return bool(line[:1].strip()) and len(line) < 600 and _TROUBLE.search(line.lower()) is None
+    return bool(line[:1].strip()) and len(line) < LONGEST and _TROUBLE.search(line.lower()) is None
 
 
 def shows_connection(line: str) -> bool:

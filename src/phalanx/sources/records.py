@@ -24,17 +24,16 @@ _EXIT_NAME = re.compile(r"exit[-_]?(?:codes?|status(?:es)?)?", re.I)
 
 def read_record(name: str, head: bytes, rank: int | None) -> list[Event] | None:
     """The events of a record; None if the file is something else and wants to be read as a log."""
-    text = head.strip()
     if is_watch(name):
         return read_watch(name, head.decode("utf-8", "replace"))
     if len(head) >= _LARGEST:
         return None
-    if _EXIT_NAME.search(name.rsplit("/", 1)[-1]) and re.fullmatch(rb"-?\d{1,3}", text):
-        return [_exit(name, rank, int(text))]
-    if not text.startswith(b"{"):
+    if _EXIT_NAME.search(name.rsplit("/", 1)[-1]) and re.fullmatch(rb"\s*-?\d{1,3}\s*", head):
+        return [_exit(name, rank, int(head))]
+    if not head.lstrip().startswith(b"{"):
         return None
     try:
-        loaded = json.loads(text)
+        loaded = json.loads(head.strip())
     except (ValueError, RecursionError):
         return None
     if not isinstance(loaded, dict):

@@ -31,8 +31,13 @@ _HINTS = (
 def redact(text: str) -> str:
     """The text without secrets; unchanged, and quickly so, if it holds none."""
     low = text.lower()
-    if not any(hint in low for hint in _HINTS):
-        return text
+    for hint in _HINTS:  # a generator would take twice as long
+        if hint in low:
+            return _redacted(text)
+    return text
+
+
+def _redacted(text: str) -> str:
     text = _WHOLE.sub(HIDDEN, text)
     text = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, text)
     text = _BEARER.sub(lambda match: match[1] + HIDDEN, text)

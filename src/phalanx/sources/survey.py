@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
-from phalanx.sources.progress import Position, is_ordinary, position_of, shows_connection, shows_end, shows_movement
+from phalanx.sources.progress import Position
 from phalanx.sources.scanner import Needle, NeedleSet
+from phalanx.sources.shapes import PLAIN, is_ordinary_line, shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
 
@@ -41,6 +42,8 @@ _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
 _LARGEST_WORLD = 200_000
 _OPENING = 24  # lines before the first step that are kept
 _SHORT = 160  # characters: longer ones are seldom what a script tells of itself
+_LONGEST = 2048  # bytes of a line that are surveyed
+_PLAIN = bytes([*b"\t\n", *range(0x20, 0x7F)])
 
 
 @dataclass(slots=True)
@@ -89,9 +92,11 @@ def _world_needles() -> NeedleSet:
     return NeedleSet([Needle(statement, is_expression=True, ignores_case=True) for statement in _STATEMENTS])
 
 
-def cleaned_lines(sample: bytes) -> list[tuple[bytes, str]]:
-    """The lines of a sample, as they are and as text."""
-    return [(raw, clean(raw[:2048])) for raw in sample.split(b"\n")]
+def cleaned_lines(sample: bytes) -> list[str]:
+    """The lines of a sample as text."""
+    if not sample.translate(None, _PLAIN):  # most samples: nothing in them has to be taken out
+        return [line[:_LONGEST].rstrip() for line in sample.decode().split("\n")]
+    return [clean(raw[:_LONGEST]) for raw in sample.split(b"\n")]
 
 
 def survey_sample(
@@ -100,20 +105,32 @@ def survey_sample(
     first_line: int,
     dialect: Dialect,
     signs: SignSet,
-    lines: list[tuple[bytes, str]] | None = None,
+    lines: Sequence[str] | None = None,
 ) -> None:
     """Add a stretch of the file to its survey; `lines`: its `cleaned_lines`, where they are known."""
-    survey.signs.update(signs.count(sample))
+    for sign, count in signs.count(sample).items():
+        survey.signs[sign] += count
     survey.world_sizes.extend(_world_sizes(sample))
     said: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
-    for index, (raw, whole) in enumerate(cleaned_lines(sample) if lines is None else lines):
-        for line in [clean(part[:2048]) for part in raw.split(b"\r")] if b"\r" in raw else (whole,):
+    redrawn = dict(_redrawn_lines(sample)) if b"\r" in sample else {}
+    for index, whole in enumerate(cleaned_lines(sample) if lines is None else lines):
+        number = first_line + index
+        for line in redrawn.get(index) or (whole,):
             if line:
-                rank, text = _survey_line(survey, line, first_line + index, dialect)
-                said[rank].append((first_line + index, text))
-    for rank, spoken in said.items():  # whether a line is ordinary is slow to tell, and only the last of them matters
-        last = next((number for number, text in reversed(spoken) if is_ordinary(text)), None)
-        survey.ranks[rank].last_ordinary = last or survey.ranks[rank].last_ordinary
+                speaker, text = dialect.read(line)
+                said[speaker.rank].append((number, text))
+                if speaker.host and speaker.rank is not None and speaker.rank not in survey.hosts:
+                    survey.hosts[speaker.rank] = speaker.host
+    for rank, spoken in said.items():
+        _survey_rank(survey.ranks.setdefault(rank, RankSurvey()), spoken)
+        survey.last_line = max(survey.last_line, spoken[-1][0])
+
+
+def _redrawn_lines(sample: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Lines in which a bar was drawn over and over: which, and all that stood there."""
+    for index, raw in enumerate(sample.split(b"\n")):
+        if b"\r" in raw:
+            yield index, [clean(part[:_LONGEST]) for part in raw.split(b"\r")]
 
 
 def _world_sizes(sample: bytes) -> Iterator[int]:
@@ -133,35 +150,37 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
                 yield size
 
 
-def _survey_line(survey: FileSurvey, line: str, number: int, dialect: Dialect) -> tuple[int | None, str]:
-    """Take in one line; its rank, and what it says."""
-    speaker, text = dialect.read(line)
-    entry = survey.ranks.get(speaker.rank)
-    if entry is None:
-        entry = survey.ranks[speaker.rank] = RankSurvey()
-    entry.lines += 1
-    entry.last_line, entry.last_text = number, text[:300]
-    survey.last_line = max(survey.last_line, number)
-    if speaker.rank is not None and speaker.host and speaker.rank not in survey.hosts:
-        survey.hosts[speaker.rank] = speaker.host
-    position = position_of(text)
-    if position is not None:
-        entry.first_progress = number if entry.first_progress is None else entry.first_progress
-        entry.last_progress = number
-        entry.recent_progress = (*entry.recent_progress[-2:], number)
-        entry.recent_reports = (*entry.recent_reports[-3:], line)
-        entry.position = max(entry.position or position, position)
-        entry.course = entry.course or Course()
-        entry.course.take(number, position, text)
-    elif entry.first_progress is None and len(entry.opening) < _OPENING and len(text) < _SHORT:
-        entry.opening.append(text)
-    if shows_end(text):
-        entry.finished = number
-    if shows_movement(text):
-        entry.last_moving = number
-    if shows_connection(text):
-        entry.last_connected = number
-    return speaker.rank, text
+def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
+    """Take in the lines of one rank, given with their numbers."""
+    entry.lines += len(spoken)
+    entry.last_line, entry.last_text = spoken[-1][0], spoken[-1][1][:300]
+    opens = entry.first_progress is None and len(entry.opening) < _OPENING
+    for number, text in spoken:
+        shape = shape_of(text)
+        if shape is PLAIN:
+            if opens and len(text) < _SHORT:
+                entry.opening.append(text)
+                opens = len(entry.opening) < _OPENING
+            continue
+        if shape.shows_progress:
+            position = shape.position_in(text)
+            entry.first_progress = number if entry.first_progress is None else entry.first_progress
+            entry.last_progress = number
+            entry.recent_progress = (*entry.recent_progress[-2:], number)
+            entry.recent_reports = (*entry.recent_reports[-3:], text)
+            opens = False
+            entry.position = max(entry.position or position, position)
+            entry.course = entry.course or Course()
+            entry.course.take(number, position, text, shape.numbers)
+        if shape.shows_end:
+            entry.finished = number
+        if shape.shows_movement:
+            entry.last_moving = number
+        if shape.shows_connection:
+            entry.last_connected = number
+    # Whether a line is ordinary is slow to tell, and only the last of them matters.
+    last = next((number for number, text in reversed(spoken) if is_ordinary_line(text)), None)
+    entry.last_ordinary = last or entry.last_ordinary
 
 
 SUPERVISED = "phalanx run"

@@ -18,6 +18,7 @@ _GLOG = re.compile(
     r"\b[IWEFC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?"
 )
 _EPOCH = re.compile(r"\b[IWEF]0000 00:00:(?P<seconds>\d{9,11}\.\d+)")
+_EPOCH_HINT = "0000 00:00:"  # asked first: few logs have it
 _SYSLOG = re.compile(r"^\W*(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<day>\d\d?) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)")  # fmt: skip
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _SOME_YEAR = 1972  # forms without a year are only compared with one another; a leap year, for 29 February
@@ -26,7 +27,7 @@ _SOME_YEAR = 1972  # forms without a year are only compared with one another; a 
 def time_of(line: str) -> float | None:
     """Seconds since 1970 that the line bears near its beginning; None if it bears none or an impossible one."""
     head = line[:_SCOPE]
-    if match := _EPOCH.search(head):
+    if _EPOCH_HINT in head and (match := _EPOCH.search(head)):
         return float(match["seconds"])
     match = _FULL.search(head) or _GLOG.search(head) or _SYSLOG.search(head)
     if match is None:

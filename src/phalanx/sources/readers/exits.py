@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from phalanx.model import Event, EventKind
 from phalanx.model.lazy import lazy
@@ -34,6 +35,7 @@ TRIGGERS = (
 )
 
 _TORCHRUN_RANK = lazy(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_TORCHRUN_TIME = lazy(r"^\s*time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
 _TORCHRUN_CODE = lazy(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
 _ONE_LINE: tuple[re.Pattern[str], ...] = (
     lazy(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
@@ -75,6 +77,7 @@ def read(window: Window) -> Iterator[Event]:
                     int(code["code"]),
                     f"rank {match['rank']} exited with {code['code']}",
                     pid,
+                    _time_above(window),
                 )
                 return
         return
@@ -105,6 +108,14 @@ def read(window: Window) -> Iterator[Event]:
                 return
 
 
+def _time_above(window: Window) -> float | None:
+    """When the rank ended, by the record's own line, in seconds of some clock that all records of the summary share."""
+    for text in window.preceding(3):
+        if match := _TORCHRUN_TIME.match(text):
+            return datetime.strptime(match["time"], "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
+    return None
+
+
 def _signal_number(groups: dict[str, str | None]) -> int:
     if groups.get("signal"):
         return int(groups["signal"] or 0)
@@ -119,10 +130,12 @@ def _tasks(text: str) -> Iterator[int]:
             yield from range(int(first), min(int(last or first), int(first) + 4096) + 1)
 
 
-def _exit(window: Window, rank: int, code: int, text: str, pid: int | None) -> Event:
+def _exit(window: Window, rank: int, code: int, text: str, pid: int | None, at: float | None = None) -> Event:
     if pid is not None:
         window.dialect.ranks_by_pid[pid] = rank
-    return window.event(EventKind.EXIT, "exit", text=text, rank=rank, data={"code": normal_code(code), "pid": pid})
+    return window.event(
+        EventKind.EXIT, "exit", text=text, rank=rank, data={"code": normal_code(code), "pid": pid, "at": at}
+    )
 
 
 def normal_code(code: int) -> int:

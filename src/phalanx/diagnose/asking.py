@@ -1,0 +1,45 @@
+"""Words by which people ask or wish, instead of telling what is wrong: such posts get no verdict of words alone."""
+
+from __future__ import annotations
+
+import re
+
+# A title that asks how something is done. "Why" and "when using" complain.
+QUESTION = re.compile(
+    r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
+    r"|does|do i|can|could|should|would|will|may i|questions?\b|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b"
+    r"|\bfeature requests?\b|^\W*support (?:for|of)\b[^?]*\?",
+    re.I,
+)
+# A title that asks whether something is so, which may also complain.
+YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
+# A title that wants something made or written, and the headings of forms for it. Such a post says what would be good, seldom what broke.
+REQUEST = re.compile(
+    r"^\W*(?:\[?(?:feat(?:ure)?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
+    r"|(?:feat(?:ure)?|enhancement)s? (?:request|proposal|idea)|proof of concept|benchmarks?\b|roadmap\b|rfc\b"
+    r"|(?:please )?(?:add|support|allow|enable|implement|provide|document|update|improve|introduce|expose|consider|investigate|create|clarify|explain|leave|extend|refactor|migrate|publish|release|share|integrate)\b(?! (?:is|are|was|does|did|not)\b))",
+    re.I,
+)
+REQUEST_FORM = re.compile(
+    r"#{1,4} \W*(?:feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
+    r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b",
+    re.I,
+)
+# A change that somebody hands in: it tells of trouble that it mends.
+CHANGE = re.compile(
+    r"^\W*(?:fix|feat|chore|docs?|refactor|perf|tests?|ci|build|style)(?:\([\w ./-]+\))?!?: |\bwhat does this pr do\b|\bdoes this pr introduce\b|\bthis (?:pr|pull request|commit|patch) (?:adds?|fix\w*|propos\w+|chang\w+|make\w*)\b",
+    re.I,
+)
+# The same with verbs that also open the report of a fault ("Use DDP but …").
+WISH = re.compile(r"^\W*(?:use|run|make|move|switch|try|test)\b(?!.*\b(?:but|and (?:got?|get))\b)", re.I)
+# Words that no wish needs.
+TROUBLE = re.compile(
+    r"报错|失败|错误|\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
+)
+# What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
+ASKING = re.compile(
+    r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
+    r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
+    r"|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    re.I,
+)
