@@ -126,3 +126,25 @@ def test_the_same_mixed_order_in_every_epoch(diagnose: Diagnose) -> None:
 def test_orders_that_change_or_were_never_mixed(diagnose: Diagnose) -> None:
     assert diagnose({"job.log": _orders([[7, 3, 60, 12, 5], [3, 7, 12, 60, 5], [60, 3, 7, 12, 5]])}).verdict is None
     assert diagnose({"job.log": _orders([[0, 2, 4, 6, 8]] * 3)}).verdict is None
+
+
+def _epochs(ranks: int, samples: int) -> str:
+    lines = [f"rank {rank}/{ranks}: dataset 512 samples" for rank in range(ranks)]
+    for epoch in range(3):
+        lines += [f"rank {rank} epoch {epoch} loss 0.5 samples seen {samples}" for rank in range(ranks)]
+    return "\n".join(lines) + "\n"
+
+
+def test_ranks_that_each_take_the_whole_data_set(diagnose: Diagnose) -> None:
+    verdict = diagnose({"job.log": _epochs(2, 512)}).verdict
+    assert verdict is not None
+    assert verdict.cause == "data-not-sharded"
+    assert diagnose({"job.log": _epochs(2, 256)}).verdict is None
+
+
+def test_files_named_for_ranks_that_each_train_on_one_process(diagnose: Diagnose) -> None:
+    text = "Training on {} process(es), rank 0\n" + "".join(f"Epoch [{n}/5] loss: 0.{9 - n}001\n" for n in range(1, 6))
+    verdict = diagnose({f"rank{rank}.log": text.format(1) for rank in range(3)}).verdict
+    assert verdict is not None
+    assert verdict.cause == "each-process-trains-alone"
+    assert diagnose({f"rank{rank}.log": text.format(3) for rank in range(3)}).verdict is None

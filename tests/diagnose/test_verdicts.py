@@ -258,6 +258,21 @@ def test_a_rank_that_still_calls_when_most_have_ended_well_made_more_calls(diagn
     assert verdict.culprit_ranks == (0,), "one that left while most still called is to blame, as before"
 
 
+def test_the_first_of_spawned_processes_is_not_accused_alone(diagnose: Diagnose) -> None:
+    def job(rank: int) -> str:
+        told = trace(
+            12,
+            "main()",
+            f"torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process {rank} terminated with the following error:",
+        )
+        return "world size 2\n" + told + trace(31, "check(batch)", "KeyError: 'val_loss'")
+
+    for rank, accused in ((0, ()), (1, (1,))):
+        verdict = diagnose({"job.log": job(rank)}).verdict
+        assert verdict is not None
+        assert verdict.culprit_ranks == accused
+
+
 def test_what_was_cut_out_of_a_log_accuses_nobody(diagnose: Diagnose) -> None:
     timed_out = "[rank{0}]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.\n"
     finding = diagnose({"job.log": "".join(timed_out.format(rank) for rank in (0, 2, 3, 4))}).findings[0]

@@ -23,7 +23,12 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
     alone = _each_alone(history) or _several_alone(history)
-    shared = _samples_alike(history) or _samples_counted_again(history) or _same_order_again(history)
+    shared = (
+        _samples_alike(history)
+        or _samples_counted_again(history)
+        or _each_takes_all(history)
+        or _same_order_again(history)
+    )
     return [*alone, *_weights_differ(history), *shared]
 
 
@@ -94,6 +99,22 @@ def _samples_counted_again(history: History) -> list[Claim]:
         return []
     what = f"Every epoch takes {total} samples of a data set that has {size}"
     return [_not_sharded(what, [stated, *totals])]
+
+
+def _each_takes_all(history: History) -> list[Claim]:
+    """Every rank reports for every epoch as many samples as the data set has."""
+    sizes = {event.data["value"]: event for event in history.seen.events if event.source == "data size"}
+    own: dict[object, dict[int | None, Event]] = defaultdict(dict)
+    for event in history.seen.events:
+        if event.source == "data own" and event.data["at"][0] >= 0 and event.data["at"][1] < 0:
+            own[event.data["at"]][event.rank] = event
+    told = [by_rank for by_rank in own.values() if len(by_rank) > 1 and by_rank.keys() >= history.world.all_ranks]
+    counted = {event.data["value"] for by_rank in told for event in by_rank.values()}
+    if len(sizes) != 1 or len(told) < _FEWEST or counted != sizes.keys():
+        return []
+    size, stated = next(iter(sizes.items()))
+    what = f"Every rank takes {size} samples in an epoch, which is all of the data set"
+    return [_not_sharded(what, [stated, *(event for by_rank in told for event in by_rank.values())])]
 
 
 def _same_order_again(history: History) -> list[Claim]:

@@ -9,9 +9,13 @@ from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, under_a_condition
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
+from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Frame, Role, Stage
+from phalanx.model import EventKind, Role, Stage
 from phalanx.sources.readers.tracebacks import TRUNCATED
+
+OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
+_UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
 def assign_blame(claims: list[Claim], history: History) -> None:
@@ -21,6 +25,8 @@ def assign_blame(claims: list[Claim], history: History) -> None:
     sufferers = _only_victims(claims) if history.is_supervised else frozenset()
     for claim in claims:
         culprits = _culprits(claim, history, sufferers)
+        if not culprits and claim.is_communication and claim.blame is not Blame.NETWORK and not history.is_only_report:
+            culprits = _never_met(claim, history) or _by_statement(history)
         claim.culprits = culprits
         if culprits:
             claim.victims = frozenset(world.all_ranks - culprits)
@@ -75,13 +81,38 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots):
         return printers  # the supervisor knows whom it ended itself: these went by themselves
     cut_short = everyone - printers - _spoke_otherwise(claim, history)
-    if len(printers) > 1 and printers | cut_short >= everyone:
+    is_first_of_spawned = (
+        printers == {0} and history.was_spawned
+    )  # whose parent tells of one process, and ends the others
+    if (len(printers) > 1 or is_first_of_spawned) and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
     if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
         return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
+
+
+def _never_met(claim: Claim, history: History) -> frozenset[int]:
+    """Who alone did not come to the meeting: its address is what all wait for, or it is known not to have reached the store."""
+    everyone = history.world.all_ranks
+    keys = [match["rank"] for proof in claim.roots if (match := OWN_KEY.search(proof.captures.get("key", "")))]
+    awaited = frozenset(int(rank) for rank in keys)
+    if len(awaited) == 1 and len(claim.printers) > 1 and awaited <= everyone and is_minority(awaited, everyone):
+        return awaited
+    missing = {
+        int(c["size"]) - int(c["joined"]) for p in claim.roots if (c := p.captures).get("joined") and c.get("size")
+    }
+    apart = frozenset(
+        event.rank for event in history.exceptions if event.rank is not None and _UNREACHED.search(event.text)
+    )
+    return apart if missing == {len(apart)} and is_minority(apart, everyone) else frozenset()
+
+
+def _by_statement(history: History) -> frozenset[int]:
+    """The rank that had stated another world, model or amount of data than all others."""
+    stated = stated_otherwise(history)
+    return frozenset() if stated is None else frozenset((stated.rank,))
 
 
 def _still_meeting(history: History) -> frozenset[int]:
@@ -224,17 +255,19 @@ def _at_another_line(waiting: frozenset[int], history: History) -> frozenset[int
 
     Senders and receivers wait at different lines by nature; then the line says nothing.
     """
-    frames: dict[int, Frame] = {}
-    for event in history.seen.events:
-        if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank in waiting and event.user_frame:
-            frames[event.rank] = event.user_frame
-    if any(_POINT_TO_POINT.search(frame.source) for frame in frames.values()):
+    stacks = {rank: stack for rank, stack in history.stacks.items() if rank in waiting}
+    if any(_POINT_TO_POINT.search(stack[-1].source) for stack in stacks.values()):
         return frozenset()
-    counts = Counter((frame.file, frame.line) for frame in frames.values())
-    common, most = counts.most_common(1)[0] if counts else (None, 0)
-    if len(counts) != 2 or most * 2 <= len(frames):
+    lines = {rank: [(frame.file, frame.line) for frame in reversed(stack)] for rank, stack in stacks.items()}
+    for depth in range(2):  # who makes the same call from another line took another path too
+        at = {rank: own[depth] if depth < len(own) else None for rank, own in lines.items()}
+        counts = Counter(at.values())
+        if len(counts) > 1:
+            break
+    common, most = counts.most_common(1)[0] if stacks else (None, 0)
+    if len(counts) != 2 or most * 2 <= len(at):
         return frozenset()  # no majority: nobody can say which path is the right one
-    return frozenset(rank for rank, frame in frames.items() if (frame.file, frame.line) != common)
+    return frozenset(rank for rank, place in at.items() if place != common)
 
 
 def _behind_in_sequence(history: History) -> frozenset[int]:
@@ -259,6 +292,15 @@ def _behind_in_steps(history: History) -> frozenset[int]:
     top = max(steps.values())
     behind = frozenset(rank for rank, step in steps.items() if step < top - 1)
     return behind if len(behind) * 2 < len(steps) else frozenset()
+
+
+def a_step_behind(history: History) -> frozenset[int]:
+    """The one rank whose last step is lower than that of all others, which agree: where a job stands still, a step is enough."""
+    steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}
+    if len(steps) < 3 or steps.keys() < history.world.all_ranks:
+        return frozenset()
+    behind = frozenset(rank for rank, step in steps.items() if step < max(steps.values()))
+    return behind if len(behind) == 1 else frozenset()
 
 
 def _spoke_otherwise(claim: Claim, history: History) -> frozenset[int]:

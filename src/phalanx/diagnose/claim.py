@@ -49,6 +49,8 @@ class Claim:
     victims: frozenset[int] = frozenset()
     ended_its_rank: bool = False  # by an exception, where the rule's fault need not end a job
     patterns: tuple[str, ...] = ()  # fixes that come first where no rule gives any
+    pointed: tuple[str, ...] = ()  # patterns of the rule's fixes that the evidence points to
+    deviation: str = ""  # where the accused was instead
 
     @property
     def roots(self) -> list[Proof]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from phalanx.diagnose.courses_of_ranks import between_ranks, middle
+from phalanx.diagnose.standstill import standstills
 from phalanx.model import Event, EventKind
 from phalanx.sources import Collector, FileSurvey, Observations
 from phalanx.sources.courses import Course, Reading
@@ -43,7 +44,8 @@ def take_in(seen: Observations, collector: Collector) -> None:
         for event in _sentences(file):
             seen.events.append(event)
             seen.matches.extend(collector.matches_of(event))
-    for event in between_ranks([file for file in seen.files if not file.is_report]):
+    files = [file for file in seen.files if not file.is_report]
+    for event in (*between_ranks(files), *standstills(seen)):
         seen.events.append(event)
         seen.matches.extend(collector.matches_of(event))
 

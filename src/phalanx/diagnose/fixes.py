@@ -20,6 +20,7 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     specs = claim.rule.fixes if claim.rule is not None else ()
     evidence = " ".join(text for proof in claim.proofs for text in (proof.line, proof.event.text))
     pointed = [spec for spec in specs if spec.when is not None and spec.when.search(evidence)]
+    pointed += [spec for pattern in claim.pointed for spec in specs if spec.pattern == pattern and spec not in pointed]
     ordered = pointed + [spec for spec in specs if spec not in pointed]
     fixes = [_from_rule(spec, symptom, place, values) for spec in ordered]
     for pattern in (*claim.patterns, *frequent_fixes(symptom, framework)):

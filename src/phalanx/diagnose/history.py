@@ -7,7 +7,7 @@ import re
 import signal
 from functools import cached_property
 
-from phalanx.model import Event, EventKind, World
+from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.survey import SUPERVISED, RankSurvey
 
@@ -25,6 +25,7 @@ _WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\]
 
 # Horovod's stall reports: the only ones after which a job may go on.
 _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
+_TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
 _NEAR = 40  # lines: a stall report is about as long
 _KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
 _HEAD = 2  # lines
@@ -148,12 +149,28 @@ class History:
         ]
 
     @cached_property
+    def was_spawned(self) -> bool:
+        """A parent that had started the ranks by `spawn` raised what the first of them to fail had raised."""
+        told = (str(event.data.get("headline", event.text)) for event in self.seen.events)
+        return any("ProcessRaisedException" in text[:200] for text in told)
+
+    @cached_property
     def places(self) -> dict[int, str]:
         """The line of the user's code at which each rank was last seen to fail or to be interrupted."""
         found: dict[int, str] = {}
         for event in self.seen.events:
             if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank is not None and event.user_frame:
                 found[event.rank] = event.user_frame.place
+        return found
+
+    @cached_property
+    def stacks(self) -> dict[int, tuple[Frame, ...]]:
+        """By rank the frames of the user's own code, the outermost first, where it was last seen to fail or to be interrupted."""
+        found: dict[int, tuple[Frame, ...]] = {}
+        for event in self.seen.events:
+            own = tuple(frame for frame in event.frames if frame.is_user_code)
+            if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank is not None and own:
+                found[event.rank] = own
         return found
 
     def _ended_well_after(self, event: Event) -> bool:
@@ -171,7 +188,34 @@ class History:
         if file is None or file.is_report or event.source in _RECORDS:
             return False
         others = [entry for rank, entry in file.ranks.items() if rank is not None and rank != event.rank]
-        return any(len(one.recent_progress) >= _STEPS and one.recent_progress[-_STEPS] > event.line for one in others)
+        last = event.line
+        if (teller := file.ranks.get(None)) is not None:  # one rank tells for all: then nobody must have died after it
+            others.append(teller)
+            last = max((death.line for death in self._deaths.get(event.file, ())), default=event.line)
+        return any(
+            len(one.recent_progress) >= _STEPS
+            and one.recent_progress[-_STEPS] > (last if one is teller else event.line)
+            for one in others
+        )
+
+    @cached_property
+    def _deaths(self) -> dict[str, list[Event]]:
+        """By file, the ends with an error that it tells of."""
+        found: dict[str, list[Event]] = {}
+        for event in self.seen.events:
+            if event.kind is EventKind.EXIT and event.rank is not None and event.data["code"] != 0:
+                found.setdefault(event.file, []).append(event)
+        return found
+
+    def is_of_first_attempt(self, event: Event) -> bool | None:
+        """Whether it happened before torchrun told of the first failure in this file; None where nothing was started again."""
+        ends = sorted(death.line for death in self._deaths.get(event.file, ()) if _TOLD_BY_AGENT in death.text)
+        return None if len(ends) < 2 else event.line < ends[0]
+
+    def _was_restarted_after(self, event: Event) -> bool:
+        """The job got over the deaths that were told after this: it was started again, and trained on."""
+        later = [death for death in self._deaths.get(event.file, ()) if death.line > event.line]
+        return bool(later) and all(self._outlived(death) for death in later)
 
     def _wait_ended(self, event: Event, file: FileSurvey) -> bool:
         """The rank that told of the wait speaks again of ordinary things. Others' lines may have been held back in a buffer."""
@@ -200,7 +244,7 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if self._was_only_warned(event, file):
+        if self._was_only_warned(event, file) or self._was_restarted_after(event):
             return True
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame, left_behind
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
+from phalanx.diagnose.deviation import deviation_of
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
@@ -48,7 +49,11 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
             claim.symptom = "build.import-error"
         if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
             claim.symptom = "build.install-failure"
+    _set_back_later_attempts(claims, history)
     assign_blame(claims, history)
+    for claim in claims:
+        if (deviation := deviation_of(claim, history)) is not None:
+            claim.cause, claim.deviation, claim.pointed = deviation.cause, deviation.says, deviation.patterns
     if not any(claim.fatal for claim in claims):
         claims += find_silent_hang(history)
     complaints = _complaints(history)
@@ -60,6 +65,20 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     else:
         ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
+
+
+def _set_back_later_attempts(claims: list[Claim], history: History) -> None:
+    """Ranks that do not find one another when a job is started again suffer from what had ended its first attempt."""
+    attempts = {id(claim): {history.is_of_first_attempt(proof.event) for proof in claim.roots} for claim in claims}
+    if not any(True in attempts[id(claim)] and claim.fatal and not _is_about_meeting(claim) for claim in claims):
+        return
+    for claim in claims:
+        if attempts[id(claim)] == {False} and _is_about_meeting(claim):
+            claim.depth = Claims.VICTIM
+
+
+def _is_about_meeting(claim: Claim) -> bool:
+    return claim.is_communication or claim.symptom.startswith("comm.")
 
 
 def _is_gainsaid(claim: Claim, history: History) -> bool:
@@ -180,7 +199,7 @@ def _finding(claim: Claim, history: History) -> Finding:
         "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
         "where": _where(claim),
     }
-    after = _places(claim, history)
+    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "")
     if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""

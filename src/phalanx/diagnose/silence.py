@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from phalanx.diagnose.blame import missing_ranks
+from phalanx.diagnose.blame import a_step_behind, missing_ranks
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
@@ -62,7 +62,7 @@ def find_silent_hang(history: History) -> list[Claim]:
     if standing and others and len(others) <= len(standing):
         claim.culprits = others
     else:
-        claim.culprits = missing_ranks(standing, history) if standing else frozenset()
+        claim.culprits = missing_ranks(standing, history) if standing else a_step_behind(history)
     return [claim]
 
 

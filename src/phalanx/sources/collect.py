@@ -201,7 +201,8 @@ class _FileReader:
         self._dialect = sniff(lines[:2000], self._survey.rank)
         if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
             text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
-            self._survey.prose = words_of_person(text, name)
+            # People do not name their reports after a rank.
+            self._survey.prose = words_of_person(text, name) if self._survey.rank is None else None
             self._survey.messages = messages_in(text) if self._survey.is_report else ()
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._is_log = True

@@ -34,11 +34,14 @@ _STATEMENTS = (
     r"Waiting for \d+/(\d{1,5}) tasks to connect",
     r"\b(\d{1,5}) replicas in sync",
     r"\brank:? \d+ ?(?:/|of) ?(\d{1,6})\b",
+    r"\b(?:train|runn|start|launch)ing (?:on|with|over) (\d{1,6}) process(?:es|\(es\))?(?: |,|$)",
     r"\brank\W{1,2}\d{1,6}\W{1,3}size\W{1,2}(\d{1,6})\b",
 )
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
 _LARGEST_WORLD = 200_000
+_OPENING = 24  # lines before the first step that are kept
+_SHORT = 160  # characters: longer ones are seldom what a script tells of itself
 _LONGEST = 2048  # bytes of a line that are surveyed
 _PLAIN = bytes([*b"\t\n", *range(0x20, 0x7F)])
 
@@ -58,6 +61,8 @@ class RankSurvey:
     last_moving: int = 0  # the last bar or rate
     last_connected: int = 0  # the last line that says that peers were found
     recent_progress: tuple[int, ...] = ()  # the last few lines of progress
+    recent_reports: tuple[str, ...] = ()  # the same, as they are, with their times
+    opening: list[str] = field(default_factory=list)  # what it says with numbers before it trains
     course: Course | None = None
 
 
@@ -149,15 +154,21 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
     """Take in the lines of one rank, given with their numbers."""
     entry.lines += len(spoken)
     entry.last_line, entry.last_text = spoken[-1][0], spoken[-1][1][:300]
+    opens = entry.first_progress is None and len(entry.opening) < _OPENING
     for number, text in spoken:
         shape = shape_of(text)
         if shape is PLAIN:
+            if opens and len(text) < _SHORT:
+                entry.opening.append(text)
+                opens = len(entry.opening) < _OPENING
             continue
         if shape.shows_progress:
             position = shape.position_in(text)
             entry.first_progress = number if entry.first_progress is None else entry.first_progress
             entry.last_progress = number
             entry.recent_progress = (*entry.recent_progress[-2:], number)
+            entry.recent_reports = (*entry.recent_reports[-3:], text)
+            opens = False
             entry.position = max(entry.position or position, position)
             entry.course = entry.course or Course()
             entry.course.take(number, position, text, shape.numbers)

@@ -19,7 +19,7 @@ TRIGGERS = (
     "samples [", "samples: [", "samples=[", "samples = [", "indices [", "indices: [", "indices=[", "indices = [", "sample ids", "sample_ids",
     "batch ids", "batch_ids", "ids: [", "ids=[", "ids = [", "idx: [", "idx=[", "idx = [", '_ids": [', 'indices": [', 'samples": [',
     "samples processed", "samples seen", "samples in total", "samples over all", "samples across", "dataset has", "dataset size", "dataset: ",
-    "train set: ", "training set: ", "training samples: ", "train samples: ",
+    "train set: ", "training set: ", "training samples: ", "train samples: ", "samples=", "samples: ", "images seen", "examples seen", "dataset ",
 )  # fmt: skip
 
 _LIST = re.compile(
@@ -34,6 +34,10 @@ _TOTAL = re.compile(
     re.I,
 )
 
+_OWN = re.compile(
+    r"\b(?:samples|examples|images)(?: seen| processed| trained)?[ :=]{1,2}(?P<after>\d{2,12})\b|\b(?P<before>\d{2,12}) (?:samples|examples|images) (?:seen|processed)\b(?! (?:in total|over|across|on|by))"
+)
+
 
 def read(window: Window) -> Iterator[Event]:
     """Progress events with the samples or their number, and the epoch and step they were printed for."""
@@ -41,6 +45,9 @@ def read(window: Window) -> Iterator[Event]:
     for source, name, pattern in (("data size", "size", _SIZE), ("data total", "total", _TOTAL)):
         if (told := pattern.search(window.text)) is not None:
             yield window.event(EventKind.PROGRESS, source, data={"value": int(told[name]), "at": at})
+    own = _OWN.search(window.text) if at is not None and window.speaker.rank is not None else None
+    if own is not None and not _OTHERS.search(window.text):
+        yield window.event(EventKind.PROGRESS, "data own", data={"value": int(own["after"] or own["before"]), "at": at})
     found = _LIST.search(window.text)
     if found is None or window.speaker.rank is None or _OTHERS.search(window.text):
         return
