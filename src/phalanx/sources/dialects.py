@@ -68,7 +68,8 @@ _INSIDE = re.compile(
     r"|[{,]\s*\"(?:global_|world_)?rank\"\s*:\s*\"?(?P<d>\d+)\b"
     r"|(?<![\w.])(?:global_)?rank=(?P<e>\d+)\b(?=.{0,80}\b(?:step|epoch|iter|loss|batch)\b)"
     r"|^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
-    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s",
+    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s"
+    r"|^\s*[\[(<]?(?:worker|process|proc|trainer|replica|task)[ :=_#-]*(?P<f>\d+)(?:\s?(?:/|of)\s?\d+)?\s?[\])>:|,]?\s+(?=(?:step|epoch|iter|loss|batch)\b)",
     re.I,
 )
 _INSIDE_SCOPE = 160
