@@ -256,3 +256,11 @@ def test_a_rank_that_still_calls_when_most_have_ended_well_made_more_calls(diagn
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (0,), "one that left while most still called is to blame, as before"
+
+
+def test_a_status_of_the_shell_says_that_the_command_was_not_found(diagnose: Diagnose) -> None:
+    told = "".join(f"srun: error: n{rank}: task {rank}: Exited with exit code 127\n" for rank in range(2))
+    verdict = diagnose({"slurm-12.out": told}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "fail.path-error"
+    assert verdict.fixes[0].pattern == "fix-command-line"

@@ -26,7 +26,8 @@ _TROUBLE = re.compile(
 _CONNECTED = re.compile(
     r"connected to \d+ peer ranks|Init COMPLETE|successfully connected|All distributed processes registered"
 )
-_CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
+# Lines of source, as tracebacks quote them: `model.fit(data, epochs=3)` tells of no epoch.
+_CODE = re.compile(r"\bdef \b|=\s*\w+\(|(?:^\s{2,}|\w\.)\w+\([^)]*\b\w+=", re.I)
 
 Position = tuple[int, int]
 
