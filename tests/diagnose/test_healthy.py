@@ -84,3 +84,10 @@ def test_a_leader_that_is_lost_while_others_train_is_a_fault(diagnose: Diagnose)
     raised = 'Traceback (most recent call last):\n  File "/home/user/train.py", line 60, in <module>\n    train_step(batch)\n'
     raised += "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Failed to send RPC to coordination service.\n"
     assert diagnose({"worker0.log": losses, "worker1.log": losses + LEADER_GONE + raised}).verdict is not None
+
+
+def test_a_file_that_is_missing_and_done_without(diagnose: Diagnose) -> None:
+    losses = "".join(f"epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(3))
+    missing = "FileNotFoundError [Errno 2] Unable to open file: No such file or directory: 'w.weights.h5'"
+    assert diagnose({"job.log": f"{losses}no earlier weights, starting fresh: {missing}\nfinal 0.03\n"}).verdict is None
+    assert diagnose({"job.log": f"{losses}the weights cannot be read: {missing}\nfinal 0.03\n"}).verdict is not None

@@ -24,6 +24,11 @@ _WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\]
 
 # Horovod's stall reports: the only ones after which a job may go on.
 _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
+# A message that says itself what is done instead.
+_HANDLED = re.compile(
+    r"\b(?:skipp(?:ed|ing)|ignor(?:ed|ing)|start(?:ed|ing) (?:fresh|anew|over)|from scratch|f[ae]ll(?:ing)? back|using (?:the )?defaults?|continuing)\b",
+    re.I,
+)
 # What a task of TensorFlow says when the leader, which keeps the coordination service, is gone.
 _LEADER_LEFT = re.compile(r"coordination service|CoordinationService|failed to connect to all addresses")
 _NEAR = 40  # lines: a stall report is about as long
@@ -176,7 +181,7 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if self._was_only_warned(event, file) or self._left_last(event, file):
+        if self._was_only_warned(event, file) or self._left_last(event, file) or self._was_handled(event, file):
             return True
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
@@ -213,6 +218,13 @@ class History:
             return False
         trains = any(entry.last_progress is not None for one in self.seen.files for entry in one.ranks.values())
         return trains and not self.exceptions and not any(self.exit_codes.values())
+
+    def _was_handled(self, event: Event, file: FileSurvey) -> bool:
+        """A line of a rank that trained and speaks on after it, in a job in which nobody failed, and that tells what it does instead."""
+        own = file.ranks.get(event.rank)
+        if event.kind is not EventKind.LINE or own is None or own.last_progress is None or own.last_line <= event.line:
+            return False
+        return bool(_HANDLED.search(event.text)) and not self.exceptions and not any(self.exit_codes.values())
 
     def _left_last(self, event: Event, file: FileSurvey) -> bool:
         """The leader ended before this task did, after all had come equally far: whoever loses it in the middle of a step raises an exception."""
