@@ -102,6 +102,7 @@ FALLING = [2.0 - n / 10 for n in range(9)]
         (side_by_side("rank {} step {} loss {:.3f}", FALLING, FALLING, [n * 90 for n in FALLING]), "one-rank-is-given-other-values", (2,)),
         (side_by_side("rank {} step {} loss 0.3 lr {:.3f}", [0.1] * 9, [0.4] * 9), "learning-rates-differ-between-ranks", ()),
         (side_by_side("rank {} step {} fwd_bwd {:.1f} ms loss 0.3", [30.0] * 9, [400.0] * 9, [31.0] * 9), "one-rank-computes-slowly", (1,)),
+        (side_by_side("rank {} step {} forward {:.1f} ms loss 0.3", [30.0] * 9, [400.0] * 9, [31.0] * 9), "one-rank-computes-slowly", (1,)),
         (side_by_side("rank {} step {} loss 0.3 lr {:.2e}", [10.0**-n for n in range(1, 19, 2)]), "learning-rate-vanishes", ()),
     ],
 )  # fmt: skip

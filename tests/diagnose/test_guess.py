@@ -28,6 +28,8 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
          "prep.data-loading-failure", "fix-dataset"),
         (raised("IndexError", Frame("/home/user/train.py", 3, "main", "use(gpus[1])")), Stage.PREP,
          "prep.device-error", "fix-device-assignment"),
+        (raised("ValueError", MINE, Frame(SITE + "tensorflow/python/distribute/cluster_resolver/slurm_cluster_resolver.py", 323, "cluster_spec"),
+                message="range() arg 3 must not be zero"), Stage.PREP, "comm.setup-failure", "fix-communication-configuration"),
         (raised("ValueError", MINE, Frame(SITE + "torch/utils/data/sampler.py", 7, "__init__")), Stage.PREP,
          "prep.data-loading-failure", "fix-dataset"),
         (raised("ValueError", MINE, Frame(SITE + "torch/distributed/distributed_c10d.py", 7, "scatter")), Stage.TRAIN,

@@ -63,3 +63,31 @@ def test_one_process_that_a_person_stopped(diagnose: Diagnose) -> None:
     log = "".join(f"epoch {epoch} loss {2 - epoch / 10:.3f}\n" for epoch in range(6))
     stop = 'Traceback (most recent call last):\n  File "/home/user/train.py", line 30, in <module>\n    time.sleep(1)\nKeyboardInterrupt\n'
     assert diagnose({"job.log": log + stop}).verdict is None
+
+
+LEADER_GONE = (
+    "E0000 00:00:1794870716.430983   27198 base_collective_executor.cc:252] BaseCollectiveExecutor::StartAbort UNAVAILABLE: Failed to "
+    "send RPC to coordination service. Either the leader task was preempted/died/restarted unexpectedly or this task is experiencing "
+    "network issues.\nAdditional GRPC error information from remote target /job:worker/replica:0/task:0 while calling "
+    '/tensorflow.CoordinationService/Heartbeat:\n:UNKNOWN:Error received from peer  {grpc_status:14, grpc_message:"failed to connect '
+    'to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:40427: Failed to connect to remote host: Connection refused"}\n'
+)
+
+
+def test_a_leader_that_ends_first_when_all_have_come_equally_far(diagnose: Diagnose) -> None:
+    losses = "".join(f"epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(3))
+    assert diagnose({"worker0.log": losses, "worker1.log": losses + LEADER_GONE}).verdict is None
+
+
+def test_a_leader_that_is_lost_while_others_train_is_a_fault(diagnose: Diagnose) -> None:
+    losses = "".join(f"epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(3))
+    raised = 'Traceback (most recent call last):\n  File "/home/user/train.py", line 60, in <module>\n    train_step(batch)\n'
+    raised += "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Failed to send RPC to coordination service.\n"
+    assert diagnose({"worker0.log": losses, "worker1.log": losses + LEADER_GONE + raised}).verdict is not None
+
+
+def test_a_file_that_is_missing_and_done_without(diagnose: Diagnose) -> None:
+    losses = "".join(f"epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(3))
+    missing = "FileNotFoundError [Errno 2] Unable to open file: No such file or directory: 'w.weights.h5'"
+    assert diagnose({"job.log": f"{losses}no earlier weights, starting fresh: {missing}\nfinal 0.03\n"}).verdict is None
+    assert diagnose({"job.log": f"{losses}the weights cannot be read: {missing}\nfinal 0.03\n"}).verdict is not None

@@ -292,3 +292,11 @@ def test_a_rank_that_torchrun_killed_later_is_not_accused(diagnose: Diagnose) ->
     assert 0 not in diagnose({"job.log": summary}).findings[0].culprit_ranks
     at_once = entry(1, "13:02:59", 3, 1) + entry(0, "13:02:58", 0, -9)
     assert diagnose({"job.log": at_once}).findings[0].culprit_ranks == (0,)
+
+
+def test_a_status_of_the_shell_says_that_the_command_was_not_found(diagnose: Diagnose) -> None:
+    told = "".join(f"srun: error: n{rank}: task {rank}: Exited with exit code 127\n" for rank in range(2))
+    verdict = diagnose({"slurm-12.out": told}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "fail.path-error"
+    assert verdict.fixes[0].pattern == "fix-command-line"

@@ -26,6 +26,10 @@ from phalanx.sources.dialects import Dialect, sniff
         ("[Rank 7] Watchdog caught", 7, "[Rank 7] Watchdog caught"),
         ("rank 4: loading data", 4, "rank 4: loading data"),
         ("rank 4 step 10 loss 0.1", 4, "rank 4 step 10 loss 0.1"),
+        ("[worker 2] epoch 0 loss 0.58", 2, "[worker 2] epoch 0 loss 0.58"),
+        ("worker 1 step 10 loss 0.1", 1, "worker 1 step 10 loss 0.1"),
+        ("process 1/2 step 0 loss 0.1", 1, "process 1/2 step 0 loss 0.1"),
+        ("4 workers step together", None, "4 workers step together"),
         ("[pod/job-worker-3/pytorch] hello", 3, "hello"),
         ("node0:812:901 [5] NCCL INFO Channel 00", 5, "node0:812:901 [5] NCCL INFO Channel 00"),
         (

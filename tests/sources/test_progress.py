@@ -31,6 +31,8 @@ def test_progress(line: str, position: tuple[int, int]) -> None:
         "Downloading: 100%|####| 10/10 [00:01<00:00, 8.2MB/s]",
         "loading checkpoint",
         "def loss(x): return 1.0",
+        "    model.fit(data, epochs=3, verbose=2, callbacks=[cb])",
+        "    train(model, epochs=3)",
         "step by step guide",
         "",
     ],

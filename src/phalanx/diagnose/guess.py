@@ -62,6 +62,7 @@ _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
     (lazy(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
     (lazy(r"horovod/(?:spark|run|runner|ray)/"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-dependency-version", "fix-network-setting")),
+    (lazy(r"distribute/cluster_resolver/|jax/_src/(?:distributed|clusters/)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
     (lazy(r"torch/distributed/(?:elastic|run|launcher|rendezvous|device_mesh)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
     (lazy(r"horovod/\w+/.* \w*(?:DistributedOptimizer|distributed_optimizer|gradients|reduce_grads)"), {None: "fail.graph-execution-error"}, ("fix-distributed-api-usage", "fix-optimizer", "fix-framework-version")),
     (lazy(r"torch/distributed/|horovod/(?:torch|tensorflow|keras|common)/|mpi4py|collective_util|cross_device"), _COMMUNICATION, _API),

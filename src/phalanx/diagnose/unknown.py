@@ -14,6 +14,14 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role
 
 _OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
+# What an exit status alone says. A shell ends with 126 where it may not run the command, with 127 where it does not find it.
+_OF_EXITS = {
+    -signal.SIGSEGV: "fail.segmentation-fault",
+    -signal.SIGKILL: "fail.out-of-memory",
+    126: "fail.path-error",
+    127: "fail.path-error",
+}
+_OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
 
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
@@ -114,9 +122,7 @@ def _from_deaths(events: list[Event]) -> Claim:
         if code < 0 and -code in signal.valid_signals()
         else f"status {code}"
     )
-    symptom = {-signal.SIGSEGV: "fail.segmentation-fault", -signal.SIGKILL: "fail.out-of-memory"}.get(
-        code, "fail.other"
-    )
+    symptom = _OF_EXITS.get(code, "fail.other")
     why = events[0].data.get("why") or {}
     if why.get("cause") in ("killed", "asked-to-end"):
         symptom = "fail.other"  # the watch knows that it was not for memory
@@ -133,4 +139,5 @@ def _from_deaths(events: list[Event]) -> Claim:
         priority=30,
         confidence=Confidence.POSSIBLE,
         proofs=[Proof(event, Role.ROOT) for event in events],
+        patterns=_OF_SHELLS if symptom == "fail.path-error" else (),
     )

@@ -30,6 +30,7 @@ _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("seconds", "s/", 48, lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
     ("data seconds", "data", 0, lazy(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("compute seconds", "fwd", 0, lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
+    ("compute seconds", "forward", 0, lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("compute seconds", "compute", 0, lazy(rf"\bcompute[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("memory", "rss", 0, lazy(rf"\brss(?:_[mg]i?b)?\b{_GAP}{_PLAIN}")),
     ("memory", "mem", 10, lazy(rf"\b(?:(?:host|cpu|gpu|cuda|process|used)[ _])?mem(?:ory)?(?:[ _](?:used|usage|allocated|[mg]i?b))*\b{_GAP}{_PLAIN}")),

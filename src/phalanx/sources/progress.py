@@ -27,7 +27,8 @@ _CONNECTED = re.compile(
     r"connected to \d+ peer ranks|Init COMPLETE|successfully connected|All distributed processes registered"
 )
 _OPENS_WITH_PROGRESS = re.compile(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", re.I)
-_CODE = re.compile(r"\bdef \b|=\s*\w+\(", re.I)
+# Lines of source, as tracebacks quote them: `model.fit(data, epochs=3)` tells of no epoch.
+_CODE = re.compile(r"\bdef \b|=\s*\w+\(|(?:^\s{2,}|\w\.)\w+\([^)]*\b\w+=", re.I)
 
 Position = tuple[int, int]
 LONGEST = 600  # characters of a line that tells of progress
