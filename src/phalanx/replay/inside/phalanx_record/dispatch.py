@@ -16,15 +16,21 @@ Forward = Callable[[], Any]
 Handler = Callable[[Operation, "tuple[Any, ...]", Forward], Any]
 
 _library: list[Any] = []  # dropped, it would take its kernels with it
+_quick: list[Any] = []
+_ways: dict[str, Any] = {}
 
 
-def stand_between(handle: Handler) -> None:
-    """Have every collective handled: `handle(operation, args, forward)` returns what the caller gets; `forward()` does it really."""
+def stand_between(handle: Handler, quick: Any = None) -> None:
+    """Have every collective handled: `handle(operation, args, forward)` returns what the caller gets; `forward()` does it really.
+
+    `quick`, the compiled kernel, stands before Python where it can, and passes on what is new to it by an operator of ours.
+    """
     import torch
     from torch._C import DispatchKey, _dispatch_keyset_full_after
 
     library = torch.library.Library("c10d", "IMPL")
     _library.append(library)
+    quickly: list[Operation] = []
     below = _dispatch_keyset_full_after(DispatchKey.BackendSelect)
 
     def kernel_of(operation: Operation) -> Callable[..., Any]:
@@ -42,11 +48,31 @@ def stand_between(handle: Handler) -> None:
         if operation is not None:
             kernel = kernel_of(operation)
             keep_from_compiler(kernel)
-            library.impl(name, kernel, "BackendSelect", with_keyset=True)
+            if quick is not None and name in quick.OPERATIONS:
+                _make_way(operation, kernel)
+                quickly.append(operation)
+            else:
+                library.impl(name, kernel, "BackendSelect", with_keyset=True)
+    if quickly:
+        quick.stand_between(quickly)
+        _quick.append(quick)
+
+
+def _make_way(operation: Operation, kernel: Callable[..., Any]) -> None:
+    """An operator `phalanx_record::name` like `c10d::name`, which is the Python kernel; it stays."""
+    import torch
+
+    name = operation.kind.name
+    if name not in _ways:
+        _ways[name] = torch.library.Library("phalanx_record", "FRAGMENT")
+        _ways[name].define(str(operation.overload._schema).partition("::")[2])
+        _ways[name].impl(name, kernel, "BackendSelect", with_keyset=True)
 
 
 def step_aside() -> None:
     """Take the kernels out again: for measurements, which must not count them where nothing is recorded."""
+    while _quick:
+        _quick.pop().step_aside()
     while _library:
         _library.pop()._destroy()
 
