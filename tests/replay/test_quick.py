@@ -84,7 +84,8 @@ def test_a_ring_of_it_replays(kernel: str, tmp_path: Path) -> None:
 @pytest.mark.job
 @pytest.mark.timeout(600)
 @needs_torch
-def test_ranks_that_are_left_alone_hear_of_it(kernel: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["compiled", "Python"])
+def test_ranks_that_are_left_alone_hear_of_it(kernel: str, tmp_path: Path, name: str) -> None:
     """A collective that fails must fail for the script, whoever waits for it."""
     folder = prepare(tmp_path)
     (folder / "train.py").write_text(
@@ -100,8 +101,8 @@ def test_ranks_that_are_left_alone_hear_of_it(kernel: str, tmp_path: Path) -> No
         "        print('heard', flush=True)\n"
         "        sys.exit(0)\n"
     )
-    done = record(folder, "light", 2)
-    assert kernel_of(done) == "compiled"
+    done = record(folder, "light", 2, **({"PHALANX_NO_CACHE": "1"} if name == "Python" else {}))
+    assert kernel_of(done) == name
     assert "heard" in (done.rank(0) / "output.log").read_text(), done.err
 
 

@@ -110,6 +110,28 @@ def with_work(returned: Any, work: Any) -> Any:
     return (*returned[:-1], boxed) if isinstance(returned, (tuple, list)) else boxed
 
 
+# PyTorch's Work of a future forgets what the collective failed with, and knows no timeout: who waits for one waits for the real one
+# first. By the address of its Python half, which is held until the collective has succeeded.
+_chained: dict[int, tuple[Any, Any]] = {}
+
+
+@functools.lru_cache(maxsize=None)
+def _hear_failures() -> None:
+    """Have `Work.wait` of our chained ones fail as the real one does; once."""
+    kind = _c10d().Work
+    really = kind.wait
+
+    @functools.wraps(really)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = _chained.get(id(self))
+        if known is not None and known[0] is self:
+            known[1].wait(*args, **kwargs)
+            return really(self)
+        return really(self, *args, **kwargs)
+
+    kind.wait = wait
+
+
 _waiting: set[Any] = (
     set()
 )  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
@@ -127,9 +149,18 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
         def finish(done: Any) -> Any:
             value = done.value()  # raises what the collective failed with
             act(work)
+            keys.append(-1)
+            _chained.pop(keys[0], None)
             return value
 
-        return _c10d()._create_work_from_future(future.then(finish))
+        keys: list[int] = []  # where the chained one is known, and -1 behind or alone when all is done
+        _hear_failures()
+        chained = _c10d()._create_work_from_future(future.then(finish))
+        keys.insert(0, id(chained))
+        _chained[id(chained)] = chained, work
+        if -1 in keys:  # by another thread, which may not have found it there yet
+            _chained.pop(id(chained), None)
+        return chained
 
     followed = _followed_class()(work, act)
     _waiting.add(followed)

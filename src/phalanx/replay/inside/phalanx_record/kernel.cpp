@@ -31,7 +31,7 @@ struct Cursor {
 
 /* What both sides know: the same fields in `quick.py`. */
 struct Shared {
-    int64_t log, step, stopped, is_ring, looks, smallest, calls, bytes_of_log, bytes_kept, bytes_read;
+    int64_t log, step, stopped, is_ring, looks, smallest, calls, calls_here, bytes_of_log, bytes_kept, bytes_read;
     Cursor *cursor;
     long (*line)(int, const char *, size_t, const uint64_t *, size_t, int, unsigned char *, uint64_t *, uint64_t, int);
     void (*copy)(unsigned char *, const unsigned char *, size_t);
@@ -134,8 +134,9 @@ bool place_of_user(Key &key) {
 
 /* In this processor's memory, dense, in one piece, and meaning the bytes that are there. */
 bool is_plain(const at::Tensor &tensor) {
+    using c10::DispatchKey;
     static const auto usual =
-        c10::DispatchKeySet({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView});
+        c10::DispatchKeySet({DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::AutocastCPU, DispatchKey::ADInplaceOrView});
     return tensor.defined() && usual.has_all(tensor.key_set()) && tensor.is_contiguous() && tensor.nbytes() > 0;
 }
 
@@ -351,6 +352,7 @@ struct Kernel final : c10::OperatorKernel {
         {
             std::lock_guard<std::mutex> guard(numbers);
             call.number = shared->calls++;
+            shared->calls_here++;
             place = series_counts[plan.taught.series]++;
         }
         char text[1024];

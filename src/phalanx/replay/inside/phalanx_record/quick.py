@@ -26,6 +26,7 @@ _NUMBERS = (
     "looks",
     "smallest",
     "calls",
+    "calls_here",
     "bytes_of_log",
     "bytes_kept",
     "bytes_read",

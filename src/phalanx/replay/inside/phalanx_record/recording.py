@@ -102,6 +102,7 @@ class Recorder:
                 fingerprints=fingerprints.NAME,
             )
             is_native = bool(settings.native) and fingerprints.use(settings.native)
+            self.journal.meta(kernel="Python")
             if is_native and framework == "torch" and settings.mode != "full":
                 self._load_quick()
             self.keep_with(Keeper(self.settings, self.journal, self.training, self.write, self._lock, self._quick))
@@ -121,9 +122,10 @@ class Recorder:
                 self._quick = self._numbering = Quick(path, self.journal.log, self._failed, self._odd, self._grow)
             except (OSError, AttributeError) as error:
                 facts = {"not loaded": str(error)}
-        self.journal.meta(
-            kernel="compiled" if self._quick is not None else "Python", **({"kernel_for": facts} if facts else {})
-        )
+        if self._quick is not None:
+            self.journal.meta(kernel="compiled")
+        elif facts:
+            self.journal.meta(kernel_for=facts)
 
     def keep_with(self, keeper: Keeper) -> None:
         """Have results kept by this one from now on."""
