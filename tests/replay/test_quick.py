@@ -41,7 +41,9 @@ def lines(done: Done, rank: int) -> list[dict[str, Any]]:
 
 
 def kernel_of(done: Done) -> str:
-    return str(json.loads((done.rank(0) / "record" / "meta.json").read_text())["kernel"])
+    meta = json.loads((done.rank(0) / "record" / "meta.json").read_text())
+    assert bool(meta.get("calls_compiled", 0)) == (meta["kernel"] == "compiled")
+    return str(meta["kernel"])
 
 
 @pytest.mark.job
@@ -61,7 +63,7 @@ def test_the_same_is_recorded_with_and_without_it(kernel: str, tmp_path: Path, m
         assert kernel_of(done) == name
         found[name] = [lines(done, rank) for rank in range(2)]
     for quick, plain in zip(found["compiled"], found["Python"], strict=True):
-        assert len(quick) > 100
+        assert len(quick) > 100, "too few calls to be learnt"
         assert [one for one in quick if one["k"] != "data"] == [one for one in plain if one["k"] != "data"]
         # Where in the file a result of the ring lies is another matter.
         assert {one["n"]: (one["share"], one["of"]) for one in quick if one["k"] == "data"} == {

@@ -311,13 +311,14 @@ class Recorder:
                 self._keeper.close()
             self.journal.line("end", at=time.time())
             self.journal.close()
+            quickly = self._quick.shared if self._quick is not None else None
             self.journal.meta(
                 ended=time.time(),
                 steps=self.training.step,
                 calls=self._numbering.calls,
+                calls_compiled=quickly.calls_here if quickly is not None else 0,
                 bytes_of_tensors=self.journal.bytes_of_tensors,
-                bytes_of_log=self.journal.bytes_of_log
-                + (self._quick.shared.bytes_of_log if self._quick is not None else 0),
+                bytes_of_log=self.journal.bytes_of_log + (quickly.bytes_of_log if quickly is not None else 0),
                 sources=self._sources_so_far(),
             )
             self.is_stopped = True  # threads of the backend may outlive the interpreter
