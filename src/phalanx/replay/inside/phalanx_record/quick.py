@@ -141,7 +141,7 @@ class Quick:
 
     def keep_in(self, cursor: Cursor | None, smallest: int = 0) -> None:
         """Where results go from now on; those up to `smallest` bytes are Python's affair."""
-        self.shared.is_ring, self.shared.looks, self.shared.smallest = cursor is not None, cursor is not None, smallest
+        self.shared.is_ring, self.shared.smallest = cursor is not None, smallest
         self.shared.cursor = ctypes.addressof(cursor) if cursor is not None else None
 
 
