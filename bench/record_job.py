@@ -17,7 +17,7 @@ from record_models import make
 
 kind, size, seconds, keep = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 modes, out = sys.argv[5].split(","), Path(sys.argv[6])
-BLOCK = 1.0  # seconds that a block of steps takes at least
+BLOCK = 0.5  # seconds that a block of steps takes at least: short ones, because the machine drifts
 
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
@@ -48,6 +48,7 @@ def run(count: int) -> tuple[float, float]:
 
 recording = sys.modules["phalanx_record.recording"]
 recorder = recording.current[0]
+quick = recorder._quick
 keepers = {
     mode: recording.Keeper(
         dataclasses.replace(recorder.settings, mode=mode),
@@ -55,6 +56,7 @@ keepers = {
         recorder.training,
         recorder.write,
         recorder._lock,
+        recorder._quick,
     )
     for mode in modes
 }
@@ -65,14 +67,15 @@ def switch(mode: str) -> None:
     recording.dispatch.step_aside()
     recorder.is_stopped = mode == "off"
     if mode != "off":
-        recorder._keeper = keepers[mode]
-        recording.dispatch.stand_between(recorder.handle)
+        recorder.keep_with(keepers[mode])
+        recorder.stand_between()
 
 
 def counted(mode: str) -> tuple[int, int, int]:
     ring = getattr(keepers.get(mode), "_ring", None)
     kept = ring.bytes_kept if ring is not None else recorder.journal.bytes_of_tensors
-    return recorder._numbering.calls, recorder.journal.bytes_of_log, kept
+    more = (quick.shared.bytes_of_log, quick.shared.bytes_kept) if quick is not None else (0, 0)
+    return recorder._numbering.calls, recorder.journal.bytes_of_log + more[0], kept + more[1]
 
 
 def bytes_read() -> float:
@@ -85,9 +88,10 @@ def bytes_read() -> float:
         return really(prefix, held, *more, **named)
 
     journal.prints = prints
+    before = quick.shared.bytes_read if quick is not None else 0
     run(2)
     del journal.prints
-    return sum(sizes) / 2
+    return (sum(sizes) + (quick.shared.bytes_read - before if quick is not None else 0)) / 2
 
 
 # DDP lays out its buckets, optimizers make their state, rings take their memory: both halves of it.
@@ -101,7 +105,7 @@ slowest = torch.tensor(run(4)[1])
 dist.all_reduce(slowest, dist.ReduceOp.MAX)
 # Whole stretches of a ring in every block, or some would have a snapshot more than others.
 steps = max(1, round(BLOCK / float(slowest) / keep)) * keep
-rounds = min(40, max(5, round(seconds / (float(slowest) * steps * (1 + len(modes))))))
+rounds = min(80, max(5, round(seconds / (float(slowest) * steps * (1 + len(modes))))))
 rows: list[dict[str, Any]] = []
 for number in range(rounds):
     order = ["off", *modes]

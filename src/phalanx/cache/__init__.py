@@ -2,7 +2,7 @@
 
 `$XDG_CACHE_HOME/phalanx`, or `~/.cache/phalanx`. Whatever is there is checked before it is used: a file that is damaged,
 cut off, of another user or of another release counts as missing, and so does a folder that cannot be written. Nothing
-in it is ever executed or unpickled. `PHALANX_NO_CACHE=1` does without.
+in it is ever executed or unpickled, but for the folder `compiled`, which has its own rules (`replay/inside/phalanx_record/compiled.py`). `PHALANX_NO_CACHE=1` does without.
 """
 
 from __future__ import annotations

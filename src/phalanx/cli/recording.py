@@ -79,7 +79,10 @@ def begin_recording(
 
 def end_recording(bundle: Path, recorder: Recorder) -> None:
     """Keep the sources, and say what there is now."""
+    from phalanx.replay.kernel import make_for_later
+
     keep_sources(bundle, Path(str(recorder.settings["script"])))
+    make_for_later(bundle)
     whole, tensors = size_of(bundle)
     if not whole:
         typer.echo("phalanx: nothing was recorded: no rank made a process group", err=True)

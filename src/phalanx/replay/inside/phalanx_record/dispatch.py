@@ -16,15 +16,21 @@ Forward = Callable[[], Any]
 Handler = Callable[[Operation, "tuple[Any, ...]", Forward], Any]
 
 _library: list[Any] = []  # dropped, it would take its kernels with it
+_quick: list[Any] = []
+_ways: dict[str, Any] = {}
 
 
-def stand_between(handle: Handler) -> None:
-    """Have every collective handled: `handle(operation, args, forward)` returns what the caller gets; `forward()` does it really."""
+def stand_between(handle: Handler, quick: Any = None) -> None:
+    """Have every collective handled: `handle(operation, args, forward)` returns what the caller gets; `forward()` does it really.
+
+    `quick`, the compiled kernel, stands before Python where it can, and passes on what is new to it by an operator of ours.
+    """
     import torch
     from torch._C import DispatchKey, _dispatch_keyset_full_after
 
     library = torch.library.Library("c10d", "IMPL")
     _library.append(library)
+    quickly: list[Operation] = []
     below = _dispatch_keyset_full_after(DispatchKey.BackendSelect)
 
     def kernel_of(operation: Operation) -> Callable[..., Any]:
@@ -42,11 +48,31 @@ def stand_between(handle: Handler) -> None:
         if operation is not None:
             kernel = kernel_of(operation)
             keep_from_compiler(kernel)
-            library.impl(name, kernel, "BackendSelect", with_keyset=True)
+            if quick is not None and name in quick.OPERATIONS:
+                _make_way(operation, kernel)
+                quickly.append(operation)
+            else:
+                library.impl(name, kernel, "BackendSelect", with_keyset=True)
+    if quickly:
+        quick.stand_between(quickly)
+        _quick.append(quick)
+
+
+def _make_way(operation: Operation, kernel: Callable[..., Any]) -> None:
+    """An operator `phalanx_record::name` like `c10d::name`, which is the Python kernel; it stays."""
+    import torch
+
+    name = operation.kind.name
+    if name not in _ways:
+        _ways[name] = torch.library.Library("phalanx_record", "FRAGMENT")
+        _ways[name].define(str(operation.overload._schema).partition("::")[2])
+        _ways[name].impl(name, kernel, "BackendSelect", with_keyset=True)
 
 
 def step_aside() -> None:
     """Take the kernels out again: for measurements, which must not count them where nothing is recorded."""
+    while _quick:
+        _quick.pop().step_aside()
     while _library:
         _library.pop()._destroy()
 
@@ -84,6 +110,28 @@ def with_work(returned: Any, work: Any) -> Any:
     return (*returned[:-1], boxed) if isinstance(returned, (tuple, list)) else boxed
 
 
+# PyTorch's Work of a future forgets what the collective failed with, and knows no timeout: who waits for one waits for the real one
+# first. By the address of its Python half, which is held until the collective has succeeded.
+_chained: dict[int, tuple[Any, Any]] = {}
+
+
+@functools.lru_cache(maxsize=None)
+def _hear_failures() -> None:
+    """Have `Work.wait` of our chained ones fail as the real one does; once."""
+    kind = _c10d().Work
+    really = kind.wait
+
+    @functools.wraps(really)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = _chained.get(id(self))
+        if known is not None and known[0] is self:
+            known[1].wait(*args, **kwargs)
+            return really(self)
+        return really(self, *args, **kwargs)
+
+    kind.wait = wait
+
+
 _waiting: set[Any] = (
     set()
 )  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
@@ -101,9 +149,18 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
         def finish(done: Any) -> Any:
             value = done.value()  # raises what the collective failed with
             act(work)
+            keys.append(-1)
+            _chained.pop(keys[0], None)
             return value
 
-        return _c10d()._create_work_from_future(future.then(finish))
+        keys: list[int] = []  # where the chained one is known, and -1 behind or alone when all is done
+        _hear_failures()
+        chained = _c10d()._create_work_from_future(future.then(finish))
+        keys.insert(0, id(chained))
+        _chained[id(chained)] = chained, work
+        if -1 in keys:  # by another thread, which may not have found it there yet
+            _chained.pop(id(chained), None)
+        return chained
 
     followed = _followed_class()(work, act)
     _waiting.add(followed)

@@ -73,6 +73,12 @@ def use(library: str) -> bool:
     return bool(_native)
 
 
+def addresses() -> tuple[int | None, int | None]:
+    """Where the compiled functions of a line and of a copy lie, for code that is compiled too."""
+    line, copy = (ctypes.cast(one, ctypes.c_void_p).value for one in _native[1:])
+    return line, copy
+
+
 def fingerprint(data: Any) -> tuple[int, list[int]]:
     """Of an array of bytes: the whole, and its parts (none where it is small)."""
     whole, pieces = of_memory(data.ctypes.data, len(data))

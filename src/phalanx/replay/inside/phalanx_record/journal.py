@@ -49,6 +49,11 @@ class Journal:
         self.bytes_of_log = 0
         self._meta: dict[str, Any] = {}
 
+    @property
+    def log(self) -> int:
+        """The log's descriptor, for the compiled kernel."""
+        return self._log
+
     def line(self, kind: str, /, **facts: Any) -> None:
         """Append what happened."""
         self.text(f'"k":"{kind}",{_encode(facts)[1:-1]}' if facts else f'"k":"{kind}"')

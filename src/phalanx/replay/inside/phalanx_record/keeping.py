@@ -33,9 +33,11 @@ class Keeper:
         training: Training,
         write: Callable[[str], None],
         lock: threading.RLock,
+        quick: Any = None,
     ) -> None:
         self._settings, self._journal, self._training, self._lock = settings, journal, training, lock
-        self._ring = _make_ring(settings) if settings.mode == "ring" else None
+        self._quick = quick
+        self._ring = _make_ring(settings, quick) if settings.mode == "ring" else None
         self._schedule = Schedule(settings.every_steps)
         self._failed = False
         # Each rank looks at what it hands in and at its share of the result, which it reads anyway. Others see a number
@@ -78,9 +80,27 @@ class Keeper:
         look = call.look if call.kind.reduces else UNSEEN
         self._journal.prints(f'{head}"out":[', result.memory(), False, space.address, told, look)
         space.commit()
-        if self.looks and (told[1] or (call.kind.reduces and call.is_odd)):
+        if told[1] or (call.kind.reduces and call.is_odd):
+            self.odd(call.kind.name, step)
+
+    def begin(self) -> None:
+        """From now on results come here: the compiled kernel keeps them itself."""
+        if self._quick is not None:
+            self._quick.keep_in(self._ring.cursor if self._ring is not None else None, ALWAYS_KEPT)
+            self._quick.shared.looks = self.looks
+
+    def odd(self, name: str, step: int) -> None:
+        """A value is not finite; only the first one has the ring written."""
+        if self.looks:
             self.looks = False
-            self._write(f"a value that is not finite in {call.kind.name.strip('_')} of step {step}")
+            if self._quick is not None:
+                self._quick.shared.looks = False
+            self._write(f"a value that is not finite in {name.strip('_')} of step {step}")
+
+    def grow(self, need: int) -> None:
+        """The compiled kernel needs room in the ring."""
+        if self._ring is not None:
+            self._ring.grow(need)
 
     def stepped(self, step: int) -> None:
         """A step is over: the moment for snapshots and checkpoints."""
@@ -151,8 +171,8 @@ class Keeper:
         self.write_ring("the rank ended")
 
 
-def _make_ring(settings: Settings) -> Ring:
+def _make_ring(settings: Settings, quick: Any) -> Ring:
     if not is_room(settings.room):  # not given, or closed by a wrapper: then the ring dies with its rank
-        return Ring(settings.keep_steps, make_room())
+        return Ring(settings.keep_steps, make_room(), quick)
     os.set_inheritable(settings.room, False)  # it is this process's affair, not that of those it starts
-    return Ring(settings.keep_steps, settings.room)
+    return Ring(settings.keep_steps, settings.room, quick)

@@ -39,6 +39,19 @@ def users_frame() -> FrameType | None:
     return frame
 
 
+def way_to_user() -> list[tuple[CodeType, bool]]:
+    """The code of every frame on the way to the innermost one that is the user's, and whether it is that one."""
+    frame: FrameType | None = sys._getframe(1)
+    found = []
+    while frame is not None:
+        is_users = _is_users_own(frame.f_code)
+        found.append((frame.f_code, is_users))
+        if is_users:
+            break
+        frame = frame.f_back
+    return found
+
+
 def users_line(folder: str, kind: str = "") -> str:
     """`train.py:25`, or nothing where no frame is the user's. `kind` tells apart who asks: the same ways are come again."""
     frame = _guessed(kind)

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import chance, dispatch, fingerprints, horovod, tensorflow
+from . import chance, dispatch, fingerprints, horovod, quick, tensorflow
 from .arrival import Act
 from .calls import Call, Group, Operation
 from .entries import Numbering, describe, is_own
 from .journal import LOG, Journal
 from .keeping import Keeper
+from .quick import Quick
 from .settings import Settings
 from .software import software, sources
 from .training import Training, buckets_of, mark_of
@@ -54,15 +55,27 @@ class Recorder:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.training = Training()
-        self._numbering = Numbering()
+        self._numbering: Numbering | Quick = Numbering()
         self._groups: dict[str, Group] = {}
         self._sources: dict[str, str] = {}
         self._lock = threading.RLock()
         self._keeper: Keeper | None = None
         self._pid = os.getpid()
         self._journal: Journal | None = None
-        self.is_stopped = False
+        self._quick: Quick | None = None
+        self._is_stopped = False
         self._has_begun = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is recorded any more; the compiled kernel goes by it, too."""
+        return self._is_stopped
+
+    @is_stopped.setter
+    def is_stopped(self, value: bool) -> None:
+        self._is_stopped = value
+        if self._quick is not None:
+            self._quick.shared.stopped = value
 
     @property
     def journal(self) -> Journal:
@@ -88,16 +101,49 @@ class Recorder:
                 seed=settings.seed,
                 fingerprints=fingerprints.NAME,
             )
-            if settings.native:
-                fingerprints.use(settings.native)
+            is_native = bool(settings.native) and fingerprints.use(settings.native)
+            self.journal.meta(kernel="Python")
+            if is_native and framework == "torch" and settings.mode != "full":
+                self._load_quick()
+            self.keep_with(Keeper(self.settings, self.journal, self.training, self.write, self._lock, self._quick))
             if framework != "tensorflow":
                 self._follow_torch()
-            self._keeper = Keeper(self.settings, self.journal, self.training, self.write, self._lock)
             self.journal.meta(framework=framework, software=software(), sources=self._sources_so_far())
             self.journal.line("begin", at=time.time())
             atexit.register(self.end)
             os.register_at_fork(after_in_child=self._forked)
             self._follow_exceptions()
+
+    def _load_quick(self) -> None:
+        """The compiled kernel, where there is one for this PyTorch; where not, it is written down how it can be made."""
+        path, facts = quick.find(sys.modules["torch"])
+        if path:
+            try:
+                self._quick = self._numbering = Quick(path, self.journal.log, self._failed, self._odd, self._grow)
+            except (OSError, AttributeError) as error:
+                facts = {"not loaded": str(error)}
+        if self._quick is not None:
+            self.journal.meta(kernel="compiled")
+        elif facts:
+            self.journal.meta(kernel_for=facts)
+
+    def keep_with(self, keeper: Keeper) -> None:
+        """Have results kept by this one from now on."""
+        self._keeper = keeper
+        keeper.begin()
+
+    def _failed(self, error: int) -> None:
+        self.stop(OSError(error, os.strerror(error)))
+
+    def _odd(self, name: str, step: int) -> None:
+        with self.guarded():
+            if self._keeper is not None:
+                self._keeper.odd(name, step)
+
+    def _grow(self, need: int) -> None:
+        with self.guarded():
+            assert self._keeper is not None
+            self._keeper.grow(need)
 
     def _forked(self) -> None:
         """A child, such as a loader's worker, is not the rank."""
@@ -113,7 +159,11 @@ class Recorder:
         self.training.on_step.append(self._step)
         self.training.on_batch.append(self._batch)
         self.training.on_epoch.append(self._epoch)
-        dispatch.stand_between(self.handle)
+        self.stand_between()
+
+    def stand_between(self) -> None:
+        """See every collective from now on."""
+        dispatch.stand_between(self.handle, self._quick)
 
     def guarded(self) -> _Guard:
         """A context in which a fault ends the recording."""
@@ -158,6 +208,8 @@ class Recorder:
             kind = call.kind
             if not (kind.gathers or kind.reduces):
                 self.journal.prints(head, held, True)
+                if self._quick is not None:
+                    self._quick.learn(call, text, held)
                 return number
             if kind.reduces and self._keeper is not None and self._keeper.looks:
                 call.look = fingerprints.look_of(call.given()[0].dtype)
@@ -166,6 +218,8 @@ class Recorder:
             call.is_odd = bool(told[1])
             if kind.gathers and is_own(held[0].size, group.size):
                 call.handed_in = told[0]
+            if self._quick is not None:
+                self._quick.learn(call, text, held)
             return number
 
     def leave(self, number: int, call: Call, work: Any, **more: Any) -> None:
@@ -181,6 +235,8 @@ class Recorder:
             self.stop(error)
 
     def _step(self, step: int) -> None:
+        if self._quick is not None:
+            self._quick.shared.step = step
         if self.is_stopped:
             return
         with self.guarded(), self._lock:
@@ -255,14 +311,17 @@ class Recorder:
                 self._keeper.close()
             self.journal.line("end", at=time.time())
             self.journal.close()
+            quickly = self._quick.shared if self._quick is not None else None
             self.journal.meta(
                 ended=time.time(),
                 steps=self.training.step,
                 calls=self._numbering.calls,
+                calls_compiled=quickly.calls_here if quickly is not None else 0,
                 bytes_of_tensors=self.journal.bytes_of_tensors,
-                bytes_of_log=self.journal.bytes_of_log,
+                bytes_of_log=self.journal.bytes_of_log + (quickly.bytes_of_log if quickly is not None else 0),
                 sources=self._sources_so_far(),
             )
+            self.is_stopped = True  # threads of the backend may outlive the interpreter
 
 
 class _Guard:

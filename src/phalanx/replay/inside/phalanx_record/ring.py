@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 from .checkpoints import folder_name, table_of, write_pieces
 from .fingerprints import copy_memory
 from .memory import Bytes
-from .segments import RESULT, SEGMENTS, SNAPSHOT, Segment, Space, held_in
+from .segments import RESULT, SEGMENTS, SNAPSHOT, Cursor, Segment, Space, held_in
 from .state import State
 
 ALWAYS_KEPT = 4096  # bytes; smaller results are written at once: they steer the script, and cost nothing
@@ -20,8 +21,10 @@ KEPT_AT_START = 1 << 20  # the same before the first step, where objects and set
 class Ring:
     """Two stretches of steps: at least `steps` steps, at most twice as many. Each but the first begins with a snapshot."""
 
-    def __init__(self, steps: int, room: int) -> None:
+    def __init__(self, steps: int, room: int, quick: Any = None) -> None:
         self._steps = steps
+        self._quick = quick  # the compiled kernel, which writes into it too
+        self._alone: Any = contextlib.nullcontext() if quick is None else quick.ring
         self._room = room
         self._segments = [Segment(room, index) for index in range(SEGMENTS)]
         self._stretch = 1
@@ -37,7 +40,18 @@ class Ring:
     def reserve(self, number: int, share: list[int], size: int) -> Space:
         """Room for a result; of `size` bytes in all this rank keeps its share."""
         self.bytes_kept += share[1] - share[0]
-        return self._segment.reserve(RESULT, {"n": number, "share": share, "of": size}, share[1] - share[0])
+        with self._alone:
+            return self._segment.reserve(RESULT, {"n": number, "share": share, "of": size}, share[1] - share[0])
+
+    def grow(self, need: int) -> None:
+        """The compiled kernel found no place for so many bytes."""
+        with self._alone:
+            self._segment.find(need)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where the next record goes, until the next snapshot."""
+        return self._segment.cursor
 
     def wants_snapshot(self, step: int) -> bool:
         """Whether the state after this step begins a new stretch."""
@@ -46,11 +60,14 @@ class Ring:
     def snapshot(self, state: State) -> None:
         """Copy the state, and forget what lies before the older snapshot."""
         self.most_bytes = max(self.most_bytes, sum(segment.bytes_held for segment in self._segments))
-        self._stretch += 1
-        segment = self._segment
-        segment.begin(self._stretch)
         table, total = table_of(state.tensors)
-        space = segment.reserve(SNAPSHOT, {"s": state.step, "table": table, "facts": state.facts()}, total)
+        facts = {"s": state.step, "table": table, "facts": state.facts()}
+        with self._alone:
+            self._stretch += 1
+            self._segment.begin(self._stretch)
+            space = self._segment.reserve(SNAPSHOT, facts, total)
+            if self._quick is not None and self._quick.shared.is_ring:
+                self._quick.keep_in(self.cursor, ALWAYS_KEPT)
         at = space.address
         for tensor in state.tensors.values():
             held = Bytes(tensor)

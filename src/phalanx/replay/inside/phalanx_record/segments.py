@@ -45,6 +45,12 @@ def is_room(descriptor: int) -> bool:
         return False
 
 
+class Cursor(ctypes.Structure):
+    """Where the next record of a segment goes: `base + at`, up to `end`. The compiled kernel writes records too."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("stretch", "base", "at", "end")]
+
+
 class Space(NamedTuple):
     """Room for one record's data, and what makes it valid."""
 
@@ -64,18 +70,19 @@ class Segment:
         self._room, self._base = room, index * _STRIDE
         self._chunks: list[tuple[int, int, int, mmap.mmap]] = []  # begin, end, address, its memory
         self._chunk = 0
-        self._at = 0
-        self.stretch = 0
+        self.cursor = Cursor()
 
     @property
     def bytes_held(self) -> int:
         """Of its records so far."""
-        return self._at
+        return int(self.cursor.at)
 
     def begin(self, stretch: int) -> None:
         """Forget what it holds."""
-        self.stretch, self._at, self._chunk = stretch, 0, 0
+        self._chunk = 0
+        self.cursor.stretch, self.cursor.at, self.cursor.end = stretch, 0, 0
         if self._chunks:
+            self._enter_chunk()
             ctypes.memset(self._chunks[0][2], 0, _HEADER.size)
 
     def reserve(self, kind: int, facts: dict[str, Any], size: int) -> Space:
@@ -83,22 +90,29 @@ class Segment:
         text = _encode(facts).encode()
         before = _aligned(_HEADER.size + len(text))
         need = before + _aligned(size)
-        address = self._find(need)
+        address = self.find(need)
         ctypes.memmove(address + _HEADER.size, text, len(text))
-        self._at += need
-        return Space(address + before, address, _HEADER.pack(self.stretch, kind, len(text), size))
+        self.cursor.at += need
+        return Space(address + before, address, _HEADER.pack(self.cursor.stretch, kind, len(text), size))
 
-    def _find(self, need: int) -> int:
+    def find(self, need: int) -> int:
+        """Where so many bytes fit; the cursor stands there then."""
+        cursor = self.cursor
         while True:
             if self._chunk == len(self._chunks):
                 self._grow(need)
-            begin, end, address, _ = self._chunks[self._chunk]
-            if self._at + need + _ALIGNED <= end:
-                return address + self._at - begin
-            header = _HEADER.pack(self.stretch, _GAP, 0, end - self._at - _ALIGNED)
-            ctypes.memmove(address + self._at - begin, header, len(header))
-            self._at = end
+            self._enter_chunk()
+            address = int(cursor.base + cursor.at)
+            if cursor.at + need + _ALIGNED <= cursor.end:
+                return address
+            header = _HEADER.pack(cursor.stretch, _GAP, 0, cursor.end - cursor.at - _ALIGNED)
+            ctypes.memmove(address, header, len(header))
+            cursor.at = cursor.end
             self._chunk += 1
+
+    def _enter_chunk(self) -> None:
+        begin, end, address, _ = self._chunks[self._chunk]
+        self.cursor.base, self.cursor.end = address - begin, end
 
     def _grow(self, need: int) -> None:
         begin = self._chunks[-1][1] if self._chunks else 0

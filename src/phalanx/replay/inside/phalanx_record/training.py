@@ -55,12 +55,17 @@ class Training:
         if self._depth[key] > 0:
             return  # a wrapper's step, such as Horovod's, calls the real one
         if key not in self._counts:
-            self.optimizers.append(weakref.ref(optimizer))
+            self.optimizers.append(weakref.ref(optimizer, lambda _: self._forget(key)))
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count > self.step:  # several optimizers in one pass count once
             self.step = count
             for act in self.on_step:
                 act(count)
+
+    def _forget(self, key: int) -> None:
+        """An optimizer is gone. Another one may come to lie where it lay, and begins anew."""
+        self._counts.pop(key, None)
+        self._depth.pop(key, None)
 
     def _follow_loaders(self) -> None:
         from torch.utils.data import dataloader
