@@ -14,7 +14,7 @@ from phalanx.diagnose.blame import OWN_KEY
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
 from phalanx.diagnose.statements import stated_otherwise
-from phalanx.knowledge.rule import Claims
+from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Frame, Stage
 
 _OF_LOGS = frozenset((EventKind.EXCEPTION, EventKind.TIMEOUT, EventKind.LINE, EventKind.STACK, EventKind.EXIT))
@@ -50,7 +50,10 @@ def deviation_of(claim: Claim, history: History) -> Deviation | None:
     """Nothing where the claim has a cause of its own, accuses nobody, or nothing tells where the accused was."""
     if not claim.is_communication or not claim.culprits or history.is_supervised or history.is_only_report:
         return None
-    stated = stated_otherwise(history)
+    is_open = (
+        claim.depth is not Claims.CAUSE or claim.blame is Blame.NOBODY
+    )  # the rule does not say itself what is wrong with whom
+    stated = stated_otherwise(history) if is_open else None
     if stated is not None and claim.culprits == {stated.rank} and stated.cause in _STATED:
         said = f"It had stated {stated.own} where all others state {stated.common}."
         return Deviation(stated.cause, said, _STATED[stated.cause])
