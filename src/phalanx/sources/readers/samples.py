@@ -19,7 +19,7 @@ TRIGGERS = (
     "samples [", "samples: [", "samples=[", "samples = [", "indices [", "indices: [", "indices=[", "indices = [", "sample ids", "sample_ids",
     "batch ids", "batch_ids", "ids: [", "ids=[", "ids = [", "idx: [", "idx=[", "idx = [", '_ids": [', 'indices": [', 'samples": [',
     "samples processed", "samples seen", "samples in total", "samples over all", "samples across", "dataset has", "dataset size", "dataset: ",
-    "train set: ", "training set: ", "training samples: ", "train samples: ", "samples=", "samples: ", "images seen", "examples seen", "dataset ",
+    "train set: ", "training set: ", "training samples: ", "train samples: ", "images seen", "examples seen", "dataset ",
 )  # fmt: skip
 
 _LIST = re.compile(
