@@ -82,7 +82,11 @@ def end_recording(bundle: Path, recorder: Recorder) -> None:
     from phalanx.replay.kernel import make_for_later
 
     keep_sources(bundle, Path(str(recorder.settings["script"])))
-    make_for_later(bundle)
+    if make_for_later(bundle):
+        typer.echo(
+            "phalanx: what makes recording cheaper is compiled for later jobs, at the lowest priority; PHALANX_NO_COMPILER=1 does without",
+            err=True,
+        )
     whole, tensors = size_of(bundle)
     if not whole:
         typer.echo("phalanx: nothing was recorded: no rank made a process group", err=True)

@@ -11,13 +11,15 @@ from phalanx.model import bundle as layout
 from phalanx.replay.inside.phalanx_record import compiled
 
 
-def make_for_later(bundle: Path) -> None:
-    """If the ranks of this job found no kernel for their PyTorch, have it compiled. The job is over, and nobody waits for it."""
+def make_for_later(bundle: Path) -> bool:
+    """If the ranks of this job found no kernel for their PyTorch, have it compiled; whether it is. The job is over, and nobody waits for it."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         meta = next(bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"), None)
         facts = json.loads(meta.read_text(encoding="utf-8")).get("kernel_for") if meta is not None else None
         if facts and "folder" in facts and compiled.is_wanted(facts):
             compiled.make_later(facts)
+            return True
+    return False
 
 
 def main() -> int:
