@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,25 @@ def test_a_fault_must_show_and_a_cure_must_not(tmp_path: Path, script: str, more
     ending = judge_ending(fault, outcome, tmp_path / "out", cured=cured)
     assert ending.good == (not words)
     assert words in ending.why
+
+
+@pytest.mark.parametrize(
+    ("script", "symptom", "is_good"),
+    [
+        ("import time; time.sleep(60)", "fail.other", False),
+        ("import time; time.sleep(60)", "perf.hang", True),
+        ("import time; print('RuntimeError: lost', flush=True); print('Traceback (most recent call last):', flush=True); time.sleep(60)", "fail.other", True),
+    ],
+)  # fmt: skip
+def test_a_job_that_was_cut_off_before_it_broke_has_shown_nothing(
+    tmp_path: Path, script: str, symptom: str, is_good: bool
+) -> None:
+    fault = replace(load_fault(make(tmp_path / "f", script, timeout=3)), symptom=symptom)
+    outcome = run_fault(fault, None, tmp_path / "out", grace_s=0.5)
+    assert outcome.timed_out
+    ending = judge_ending(fault, outcome, tmp_path / "out", cured=False)
+    assert ending.good == is_good
+    assert is_good or "nothing had broken when it was cut off" in ending.why
 
 
 def test_jobs_that_end_by_themselves_get_more_time(tmp_path: Path) -> None:

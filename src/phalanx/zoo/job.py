@@ -49,6 +49,8 @@ class Outcome:
     began: float | None = None  # by the wall clock
     # from the start until the job's first word: most of it is importing, which takes as long as the machine is busy
     first_s: float | None = None
+    # whether one of its processes had ended by itself when the others were cut off
+    somebody_left: bool = False
 
     @property
     def clean(self) -> bool:
@@ -85,7 +87,7 @@ class Job:
     def execute(self) -> Outcome:
         started, began = time.monotonic(), time.time()
         processes: dict[str, subprocess.Popen[bytes]] = {}
-        timed_out = False
+        timed_out = somebody_left = False
         try:
             if self.plan.layout == "per-rank":
                 for rank in self.plan.started_ranks:
@@ -93,6 +95,7 @@ class Job:
             else:
                 processes["launcher"] = self._start("job.log", None)
             timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self._look)
+            somebody_left = any(process.poll() is not None for process in processes.values())
             if timed_out:
                 for process in processes.values():
                     _signal_group(process, signal.SIGTERM)
@@ -107,7 +110,8 @@ class Job:
         spoke_s, first_s = (
             None if at is None else at - started for at in (self.listener.heard, self.listener.heard_first)
         )
-        return Outcome(codes, timed_out, time.monotonic() - started, spoke_s, self.scales.peak_mb, began, first_s)
+        seconds = time.monotonic() - started
+        return Outcome(codes, timed_out, seconds, spoke_s, self.scales.peak_mb, began, first_s, somebody_left)
 
     def _look(self) -> None:
         self.listener.look()

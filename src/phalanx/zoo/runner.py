@@ -115,10 +115,22 @@ def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> 
         return Ending(not shown, f"it still shows {fault.run.shows!r}" if shown else "")
     if fault.run.shows is not None and not shown:
         return Ending(False, f"the fault did not show: {fault.run.shows!r} is in no log")
+    if not shown and _was_cut_off_before_it_broke(fault, outcome):
+        return Ending(
+            False,
+            f"nothing had broken when it was cut off after {outcome.seconds:.0f} s; run it again with less beside it",
+        )
     if outcome.clean != fault.run.ends_well:
         expected = "end well (a silent fault)" if fault.run.ends_well else "fail or hang"
         return Ending(False, f"the fault must {expected}, but ended with {codes}")
     return Ending(True)
+
+
+def _was_cut_off_before_it_broke(fault: Fault, outcome: Outcome) -> bool:
+    """On a busy machine a job may reach its limit while it still starts: that it was ended then shows nothing. Only those that hang may be silent to the end."""
+    if not outcome.timed_out or outcome.somebody_left or "hang" in (fault.symptom or ""):
+        return False
+    return outcome.spoke_s is None or outcome.spoke_s >= fault.run.timeout_s
 
 
 def _with_compiler_cache(path: list[Path], plan: RunPlan, scratch: Path) -> tuple[list[Path], RunPlan]:
