@@ -7,6 +7,7 @@ import re
 import signal
 from functools import cached_property
 
+from phalanx.diagnose.harmless import WARNING, is_harmless
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.survey import SUPERVISED, RankSurvey
@@ -21,18 +22,9 @@ _WRAPPERS = re.compile(
 )
 
 
-_WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\])")
-
 # Horovod's stall reports: the only ones after which a job may go on.
 _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
 _TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
-# A message that says itself what is done instead.
-_HANDLED = re.compile(
-    r"\b(?:skipp(?:ed|ing)|ignor(?:ed|ing)|start(?:ed|ing) (?:fresh|anew|over)|from scratch|f[ae]ll(?:ing)? back|using (?:the )?defaults?|continuing)\b",
-    re.I,
-)
-# What a task of TensorFlow says when the leader, which keeps the coordination service, is gone.
-_LEADER_LEFT = re.compile(r"coordination service|CoordinationService|failed to connect to all addresses")
 _NEAR = 40  # lines: a stall report is about as long
 _KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
 _HEAD = 2  # lines
@@ -251,9 +243,7 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if self._was_only_warned(event, file) or self._was_restarted_after(event):
-            return True
-        if self._left_last(event, file) or self._was_handled(event, file):
+        if is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
@@ -261,7 +251,7 @@ class History:
             if self.exit_codes.get(event.rank, 0) != 0:
                 return False
             entry = file.ranks.get(event.rank)
-            if entry is not None and entry.last_connected > event.line and _WARNING.search(event.text[:300]):
+            if entry is not None and entry.last_connected > event.line and WARNING.search(event.text[:300]):
                 return True  # it could not reach its peers at first
             line = self._first_got_over(event)
             if entry is not None and _later(entry.last_progress, entry.finished, line):
@@ -280,38 +270,6 @@ class History:
         if event.kind is not EventKind.LINE or entry.last_progress is not None or teller is None:
             return False
         return not self.exceptions and not self.own_deaths and sum(n > event.line for n in teller.recent_progress) > 1
-
-    def _was_only_warned(self, event: Event, file: FileSurvey) -> bool:
-        """A warning in a file without any training, of a job that trains in another file and in which nobody failed: errors
-        and output are often kept apart, and then nothing tells their order."""
-        if event.kind is not EventKind.LINE or not _WARNING.search(event.text[:300]):
-            return False
-        if any(entry.last_progress is not None for entry in file.ranks.values()):
-            return False
-        trains = any(entry.last_progress is not None for one in self.seen.files for entry in one.ranks.values())
-        return trains and not self.exceptions and not any(self.exit_codes.values())
-
-    def _was_handled(self, event: Event, file: FileSurvey) -> bool:
-        """A line of a rank that trained and speaks on after it, in a job in which nobody failed, and that tells what it does instead."""
-        own = file.ranks.get(event.rank)
-        if event.kind is not EventKind.LINE or own is None or own.last_progress is None or own.last_line <= event.line:
-            return False
-        return bool(_HANDLED.search(event.text)) and not self.exceptions and not any(self.exit_codes.values())
-
-    def _left_last(self, event: Event, file: FileSurvey) -> bool:
-        """The leader ended before this task did, after all had come equally far: whoever loses it in the middle of a step raises an exception."""
-        if event.kind is not EventKind.LINE or not _LEADER_LEFT.search(event.text):
-            return False
-        entries = [entry for one in self.seen.files for rank, entry in one.ranks.items() if rank is not None]
-        trained = [entry for entry in entries if entry.last_progress is not None]
-        own = file.ranks.get(event.rank)
-        return (
-            own in trained
-            and len(trained) > 1
-            and len({entry.position for entry in trained}) == 1
-            and not self.exceptions
-            and not any(self.exit_codes.values())
-        )
 
     def _first_got_over(self, event: Event) -> int:
         """The line of the first exception that says the same from the same place. One that nobody caught would have been

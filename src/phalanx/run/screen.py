@@ -120,3 +120,11 @@ class Screen:
         """Leave the terminal clean."""
         self._clear()
         self._status = ""
+
+
+def is_terminal(descriptor: int) -> bool:
+    """Whether a person, or nobody, is at the other end."""
+    try:
+        return os.isatty(descriptor) or os.fstat(descriptor).st_mode == 0
+    except OSError:
+        return True  # closed: then there is nothing to read from

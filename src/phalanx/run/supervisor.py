@@ -23,7 +23,7 @@ from phalanx.run.meeting import meet_here
 from phalanx.run.observer import Observation, Observer
 from phalanx.run.output import Output
 from phalanx.run.plan import OnStall, Plan
-from phalanx.run.screen import Screen
+from phalanx.run.screen import Screen, is_terminal
 from phalanx.run.signals import Signals
 from phalanx.run.status import status_line
 
@@ -122,7 +122,7 @@ class Attempt:
             watched = self._watched(seat.rank, variables, room)
             pipes = output.open_pipes(seat.rank)
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
-            stdin = 0 if seat.rank == 0 and not _is_terminal(0) else None
+            stdin = 0 if seat.rank == 0 and not is_terminal(0) else None
             try:
                 process = self.children.start_rank(
                     self.plan.argv, watched, pipes, stdin, keep=() if room is None else (room,)
@@ -315,10 +315,3 @@ class Attempt:
 
 
 _UNKNOWN = Reason("unknown", "the end of the job", 1)
-
-
-def _is_terminal(descriptor: int) -> bool:
-    try:
-        return os.isatty(descriptor) or os.fstat(descriptor).st_mode == 0
-    except OSError:
-        return True  # closed: then there is nothing to read from

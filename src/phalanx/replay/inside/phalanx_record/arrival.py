@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import sys
@@ -62,3 +63,15 @@ class _Loader:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+def at_first_group(module: ModuleType, begin: Callable[[], None]) -> None:
+    """Begin when the first process group is made: before there are no collectives, and PyTorch is imported whole by then."""
+    really: Callable[..., Any] = vars(module)["init_process_group"]
+
+    @functools.wraps(really)
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        begin()
+        return really(*args, **kwargs)
+
+    vars(module)["init_process_group"] = init_process_group

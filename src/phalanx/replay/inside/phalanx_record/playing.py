@@ -13,14 +13,13 @@ from typing import Any
 
 from . import chance, checkpoints, dispatch, fingerprints, horovod, state, tensorflow
 from .alone import refuse_objects, stand_in
-from .arrival import Act
+from .arrival import Act, at_first_group
 from .calls import KINDS, Call, Operation
 from .debugging import Debugging
 from .entries import Numbering, Result, describe
 from .findings import Findings, words
 from .journal import Journal
 from .memory import size_of
-from .recording import at_first_group
 from .records import BrokenRecordError, Records, put
 from .settings import Settings
 from .skipping import Skipping, plausible, wrap_loaders

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from . import chance, dispatch, fingerprints, horovod, quick, tensorflow
-from .arrival import Act
+from .arrival import Act, at_first_group
 from .calls import Call, Group, Operation
 from .entries import Numbering, describe, is_own
+from .guard import Guard
 from .journal import LOG, Journal
 from .keeping import Keeper
 from .quick import Quick
 from .settings import Settings
 from .software import software, sources
-from .training import Training, buckets_of, mark_of
+from .training import Training, layouts_of, mark_of
 
 current: list[Recorder] = []  # this process's, for measurements that switch it off and on
 
@@ -35,18 +33,6 @@ def prepare(settings: Settings) -> dict[str, Act]:
         **horovod.record_with(recorder, settings),
         **tensorflow.record_with(recorder, settings),
     }
-
-
-def at_first_group(module: ModuleType, begin: Callable[[], None]) -> None:
-    """Begin when the first process group is made: before there are no collectives, and PyTorch is imported whole by then."""
-    really: Callable[..., Any] = vars(module)["init_process_group"]
-
-    @functools.wraps(really)
-    def init_process_group(*args: Any, **kwargs: Any) -> Any:
-        begin()
-        return really(*args, **kwargs)
-
-    vars(module)["init_process_group"] = init_process_group
 
 
 class Recorder:
@@ -165,9 +151,9 @@ class Recorder:
         """See every collective from now on."""
         dispatch.stand_between(self.handle, self._quick)
 
-    def guarded(self) -> _Guard:
+    def guarded(self) -> Guard:
         """A context in which a fault ends the recording."""
-        return _Guard(self)
+        return Guard(self.stop)
 
     def handle(self, operation: Operation, args: tuple[Any, ...], forward: dispatch.Forward) -> Any:
         """One collective. Every line of it is passed at every collective; hence no guards, which cost more than a `try`."""
@@ -246,7 +232,7 @@ class Recorder:
                 self._keeper.stepped(step)
         if step == 2:  # the loop is known by now, and DDP has laid out its buckets for good
             with self.guarded():
-                self.journal.meta(sources=self._sources_so_far(), buckets=_buckets(self.training))
+                self.journal.meta(sources=self._sources_so_far(), buckets=layouts_of(self.training))
 
     def _batch(self, kind: str, loader: int, batch: Any) -> None:
         if self.is_stopped:
@@ -322,34 +308,3 @@ class Recorder:
                 sources=self._sources_so_far(),
             )
             self.is_stopped = True  # threads of the backend may outlive the interpreter
-
-
-class _Guard:
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if isinstance(error, Exception):
-            self._recorder.stop(error)
-            return True
-        return False
-
-
-def _buckets(training: Training) -> list[dict[str, Any]]:
-    """How DDP groups its parameters, by its own account, and what they are called."""
-    found: list[dict[str, Any]] = []
-    for reference in training.wrapped:
-        model = reference()
-        if model is not None:
-            rows = [(name, one) for name, one in model.module.named_parameters() if one.requires_grad]
-            places = {id(one): place for place, (_, one) in enumerate(rows)}
-            found.append(
-                {
-                    "parameters": [[name, one.numel()] for name, one in rows],
-                    "buckets": [[places.get(id(one), -1) for one in bucket] for bucket in buckets_of(model)],
-                }
-            )
-    return found

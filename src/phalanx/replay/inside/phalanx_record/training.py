@@ -162,3 +162,20 @@ def _leaves(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in _leaves(item)]
     return [value]
+
+
+def layouts_of(training: Training) -> list[dict[str, Any]]:
+    """How DDP groups its parameters, by its own account, and what they are called."""
+    found: list[dict[str, Any]] = []
+    for reference in training.wrapped:
+        model = reference()
+        if model is not None:
+            rows = [(name, one) for name, one in model.module.named_parameters() if one.requires_grad]
+            places = {id(one): place for place, (_, one) in enumerate(rows)}
+            found.append(
+                {
+                    "parameters": [[name, one.numel()] for name, one in rows],
+                    "buckets": [[places.get(id(one), -1) for one in bucket] for bucket in buckets_of(model)],
+                }
+            )
+    return found
