@@ -11,7 +11,10 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+from phalanx.diagnose.compilations import compiled_again
 from phalanx.diagnose.courses_of_ranks import between_ranks, middle
+from phalanx.diagnose.openings import too_few_devices
+from phalanx.diagnose.scaling import compared
 from phalanx.diagnose.standstill import standstills
 from phalanx.model import Event, EventKind
 from phalanx.sources import Collector, FileSurvey, Observations
@@ -45,7 +48,8 @@ def take_in(seen: Observations, collector: Collector) -> None:
             seen.events.append(event)
             seen.matches.extend(collector.matches_of(event))
     files = [file for file in seen.files if not file.is_report]
-    for event in (*between_ranks(files), *standstills(seen)):
+    found = (between_ranks(files), compared(files), too_few_devices(files), compiled_again(seen), standstills(seen))
+    for event in [event for sentences in found for event in sentences]:
         seen.events.append(event)
         seen.matches.extend(collector.matches_of(event))
 

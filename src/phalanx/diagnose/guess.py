@@ -23,12 +23,21 @@ _DEVICE: _Stages = {None: "fail.device-error", Stage.PREP: "prep.device-error", 
 _MODEL: _Stages = {None: "fail.graph-execution-error", Stage.PREP: "prep.model-loading-failure"}
 _API = ("fix-distributed-api-usage", "fix-behavior-logic", "fix-framework-version")
 _OWN = ("fix-behavior-logic", "fix-dataset", "fix-command-line")
+_OF_TENSORS = ("fix-model-construction", "fix-tensor-api-usage", "fix-data-type")
+_TRACED = ("fix-tensor-api-usage", "fix-behavior-logic", "fix-model-construction")
 
 # What the message says.
 _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"undefined symbol|cannot open shared object|^(?:ImportError|ModuleNotFoundError)"), {None: "build.import-error"}, ()),
     (lazy(r"out of memory|MemoryError|ResourceExhausted|OOM\b|bad_alloc|can't allocate memory", re.I), {None: "fail.out-of-memory"}, ()),
     (lazy(r"segmentation|SIGSEGV", re.I), {None: "fail.segmentation-fault"}, ()),
+    (lazy(r"^TypeError: cannot pickle|^(?:\w+\.)?PicklingError|[Cc]an't pickle"), {None: "fail.other", Stage.PREP: "prep.other"}, ("fix-behavior-logic", "fix-distributed-api-usage", "fix-data-type")),
+    (lazy(r"^\S*(?:Xla|Jax)RuntimeError: (?:UNIMPLEMENTED)"), {None: "fail.not-implemented"}, ("fix-distributed-api-usage", "fix-framework-version", "fix-communication-configuration")),
+    (lazy(r"^\S*(?:Xla|Jax)RuntimeError: (?:NOT_FOUND|PERMISSION_DENIED)"), {None: "fail.path-error"}, ()),
+    (lazy(r"^\S*(?:Xla|Jax)RuntimeError: (?:UNAVAILABLE|ABORTED|CANCELLED)"), _COMMUNICATION, ()),
+    (lazy(r"^\S*(?:Xla|Jax)RuntimeError: (?:INVALID_ARGUMENT).*(?:shape|size|rank|dimension|type)"), {None: "fail.tensor-mismatch"}, _OF_TENSORS),
+    (lazy(r"^\S*(?:Xla|Jax)RuntimeError: (?:INVALID_ARGUMENT|FAILED_PRECONDITION|INTERNAL|OUT_OF_RANGE)"), {None: "fail.graph-execution-error"}, ("fix-distributed-api-usage", *_TRACED[:1], "fix-framework-version")),
+    (lazy(r"[Tt]h(?:is|e) optimizer (?:can only be called|cannot recogni[sz]e)"), {None: "fail.graph-execution-error"}, ("fix-optimizer", "fix-scope-assignment", "fix-model-construction")),
     (lazy(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
     (lazy(r"initiali[sz]\w+ torch\.distributed|current RPC agent", re.I), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-distributed-api-usage", "fix-command-line")),
     (lazy(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
@@ -37,7 +46,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"\b(?:NCCL|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (lazy(r"^(?!(?:Type|Value)Error).*(?:timed? ?out|deadline exceeded)", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
     (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
-    (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|same size|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, ()),
+    (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|same size|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, _OF_TENSORS),
     (lazy(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
     (lazy(r"got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"},
      ("fix-behavior-logic", "fix-framework-version", "fix-distributed-api-usage")),
@@ -52,14 +61,22 @@ _CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
     (lazy(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
     (lazy(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
+    (lazy(r"_object(?:_list)?\("), _COMMUNICATION, _API),
 )  # fmt: skip
+# JAX takes its own frames out of tracebacks, so that what it refuses seems to be raised by the user's own line.
+_TRACES = lazy(r"\b(?:jnp|jax|lax|optax|flax|nnx)\.")
 
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
     (lazy(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
      {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
-    (lazy(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
+    (lazy(r"jax/experimental/multihost_utils"), _COMMUNICATION, ("fix-consistency-between-devices", "fix-behavior-logic", "fix-distributed-api-usage")),
+    (lazy(r"jax/_src/xla_bridge"), _DEVICE, ()),
+    (lazy(r"jax/_src/(?:\w*sharding\w*|mesh|partition_spec|shard_map|array)\b"), _MODEL, ("fix-distributed-api-usage", "fix-batch-size-or-data-partition", "fix-device-assignment")),
+    (lazy(r"jax/_src/(?:lax|numpy|ops|nn|scipy|dtypes)\b"), {None: "fail.tensor-mismatch"}, _OF_TENSORS),
+    (lazy(r"optax/|keras/src/optimizers/"), {None: "fail.graph-execution-error", Stage.PREP: "prep.other"}, ("fix-optimizer", "fix-model-construction", "fix-scope-assignment")),
+    (lazy(r"torch/serialization|saving/|saved_model|checkpoint|safetensors|orbax/|flax/serialization|h5py/_hl/files"), {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}, ()),
     (lazy(r"torch/distributed/fsdp|torch/distributed/_composable|deepspeed/runtime|torch/nn/parallel"), _MODEL, ("fix-distributed-api-usage", "fix-model-construction")),
     (lazy(r"horovod/(?:spark|run|runner|ray)/"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-dependency-version", "fix-network-setting")),
     (lazy(r"distribute/cluster_resolver/|jax/_src/(?:distributed|clusters/)"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
@@ -74,6 +91,7 @@ _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"torch/optim/|/optimizers?/"), {None: "fail.graph-execution-error", Stage.PREP: "prep.other"}, ("fix-optimizer", "fix-learning-rate", "fix-distributed-api-usage")),
     (lazy(r"/json/|/yaml/|configparser|omegaconf|hydra|argparse|tomllib|absl/flags"), {None: "prep.other"}, ("fix-command-line", "fix-behavior-logic")),
     (lazy(r"multiprocessing/(?:spawn|process|context|reduction|popen)|concurrent/futures"), {None: "prep.other", Stage.TRAIN: "fail.other"}, ("fix-behavior-logic", "fix-distributed-api-usage")),
+    (lazy(r"jax/_src/|flax/|haiku/|equinox/"), _MODEL, _TRACED),
     (lazy(r"keras/|tensorflow/"), _MODEL, ()),
 )  # fmt: skip
 
@@ -90,6 +108,11 @@ _OF_THE_LANGUAGE = frozenset(
 # What the language says of words that are no numbers, and of rows with too many or too few of them.
 _CONVERSIONS = lazy(
     r"could not convert string|invalid literal for|values to unpack|Expecting (?:value|property name|',' delimiter)"
+)
+# What the language itself says of types; other words are those of a library whose frames do not show.
+_OF_TYPES = lazy(
+    r"'\w+' object|unsupported operand|positional argument|unexpected keyword|not supported between|takes (?:no|from|exactly|\d)"
+    r"|(?:string|list|tuple|sequence) ind|must be str|expected str|can only concatenate|multiple values for|must be a mapping|after \*"
 )
 _RENDEZVOUS_VARIABLES = lazy(
     r"environ.{0,12}\b(?:\w*(?:RANK|WORLD|MASTER|COORDINATOR|NPROC|NNODES)\w*|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
@@ -126,11 +149,13 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     if _RENDEZVOUS_VARIABLES.search(asked):
         return Guess("comm.setup-failure", ("fix-communication-configuration", "fix-command-line"))
     own = _raised_by_user(event, kind)
-    if own is not None and _is_about_data(event):
+    if (own is not None or _is_refused_there(event, kind)) and _is_about_data(event):
         return Guess("prep.data-loading-failure", ("fix-dataset", "fix-behavior-logic", "fix-dataset-api-usage"))
     for pattern, by_stage, fixes in _WORDS:
         if pattern.search(event.text):
             return Guess(by_stage.get(stage, by_stage[None]), fixes or (_OWN if own is not None else ()))
+    if _TRACES.search(asked) and own is None and event.frames[-1].is_user_code:
+        return Guess(_MODEL.get(stage, _MODEL[None]), _TRACED)
     if own is not None and _DEVICES.search(own.source):
         return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
@@ -149,8 +174,14 @@ def _raised_by_user(event: Event, kind: str) -> Frame | None:
     if not event.frames or not event.frames[-1].is_user_code:
         return None
     frame = event.frames[-1]
-    is_own = kind in _OF_THE_LANGUAGE or _RAISES.search(frame.source) or _CONVERSIONS.search(event.text)
+    by_language = kind in _OF_THE_LANGUAGE and (kind != "TypeError" or _OF_TYPES.search(event.text))
+    is_own = by_language or _RAISES.search(frame.source) or _CONVERSIONS.search(event.text)
     return frame if is_own else None
+
+
+def _is_refused_there(event: Event, kind: str) -> bool:
+    """Native code that the user's own line called did not take what it was given."""
+    return kind in ("TypeError", "ValueError") and bool(event.frames) and event.frames[-1].is_user_code
 
 
 def _is_about_data(event: Event) -> bool:

@@ -42,7 +42,7 @@ def stated_otherwise(history: History) -> Statement | None:
     for file in history.seen.files:
         for rank, entry in file.ranks.items():
             if rank is not None and not file.is_report:
-                lines.setdefault(rank, {}).update(_numbers(text) for text in entry.opening)
+                lines.setdefault(rank, {}).update(_numbers(text) for _, text in entry.opening)
     if len(lines) < _FEWEST_RANKS or lines.keys() < history.world.all_ranks:
         return None
     found: list[Statement] = []

@@ -21,6 +21,8 @@ _OF_WHAT = r"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|test|eval)[ _/-])?"
 # Of each kind: a hint that stands in every match, and how far before the hint a match may begin. Lines are long, and most of them is passed over.
 _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("loss", "loss", 10, lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
+    ("local loss", "loss", 12, lazy(rf"(?<![\w/-])(?:local|own|per[ _-]rank)[ _/-]loss\b{_GAP}{_LOSS}")),
+    ("reduced loss", "loss", 14, lazy(rf"(?<![\w/-])(?:global|(?:all[ _-]?)?reduced|total|summed|overall|world)[ _/-]loss\b{_GAP}{_LOSS}")),
     ("accuracy", "acc", 12, lazy(rf"(?<![\w/-]){_OF_WHAT}acc(?:uracy)?\b{_GAP}{_PLAIN}(?P<percent>\s?%)?(?![\w.])")),
     ("rate", "sec", 48, lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
     ("rate", "/s", 48, lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),

@@ -15,8 +15,9 @@ from functools import cache
 from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position
+from phalanx.sources.scales import MEASURED, Scales
 from phalanx.sources.scanner import Needle, NeedleSet
-from phalanx.sources.shapes import PLAIN, is_ordinary_line, shape_of
+from phalanx.sources.shapes import PLAIN, Shape, is_ordinary_line, shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean
 
@@ -62,8 +63,9 @@ class RankSurvey:
     last_connected: int = 0  # the last line that says that peers were found
     recent_progress: tuple[int, ...] = ()  # the last few lines of progress
     recent_reports: tuple[str, ...] = ()  # the same, as they are, with their times
-    opening: list[str] = field(default_factory=list)  # what it says with numbers before it trains
+    opening: list[tuple[int, str]] = field(default_factory=list)  # what it says with numbers before it trains
     course: Course | None = None
+    scales: Scales | None = None  # what it measures with how many devices
 
 
 @dataclass(slots=True)
@@ -157,9 +159,11 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
     opens = entry.first_progress is None and len(entry.opening) < _OPENING
     for number, text in spoken:
         shape = shape_of(text)
-        if shape is PLAIN:
+        if shape is not PLAIN and (shape.devices or entry.scales is not None):
+            _measure(entry, number, text, shape)
+        if shape is PLAIN or shape.is_plain:
             if opens and len(text) < _SHORT:
-                entry.opening.append(text)
+                entry.opening.append((number, text))
                 opens = len(entry.opening) < _OPENING
             continue
         if shape.shows_progress:
@@ -181,6 +185,17 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
     # Whether a line is ordinary is slow to tell, and only the last of them matters.
     last = next((number for number, text in reversed(spoken) if is_ordinary_line(text)), None)
     entry.last_ordinary = last or entry.last_ordinary
+
+
+def _measure(entry: RankSurvey, number: int, text: str, shape: Shape) -> None:
+    """Take in how many devices a line speaks of, and what it measures with them."""
+    entry.scales = entry.scales or Scales()
+    low = text.lower()
+    if shape.devices is not None:
+        entry.scales.state(low, shape.devices)
+    for kind, start, stop, _ in shape.numbers:
+        if kind in MEASURED:
+            entry.scales.take(kind, low[start:stop], shape.position_in(text), number)
 
 
 SUPERVISED = "phalanx run"

@@ -1,0 +1,61 @@
+"""Functions that are traced or compiled again and again while the job trains, which no program holds to be an error.
+
+JAX counts for us where it is asked to log compilations. TensorFlow warns twice at most, also of functions that settle then; there the
+times of the steps tell: a step that was traced once is much faster than the first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from phalanx.diagnose.courses_of_ranks import middle
+from phalanx.model import Event, EventKind
+from phalanx.sources import FileSurvey, Observations
+from phalanx.sources.survey import RankSurvey
+
+_FEWEST = 6  # compilations of one function, or times of steps
+_OFTEN = 0.5  # of the reports of training between the first compilation and the last
+_AS_SLOW = 0.4  # of the first step's time, which tracing takes most of
+
+
+def compiled_again(seen: Observations) -> Iterator[Event]:
+    """Sentences about functions that are compiled at nearly every step."""
+    by_name: dict[tuple[str, int | None, str], list[Event]] = defaultdict(list)
+    for event in seen.events:
+        if event.source in ("compilation", "retracing"):
+            by_name[event.file, event.rank, str(event.data["what"])].append(event)
+    files = {file.name: file for file in seen.files if not file.is_report}
+    told: set[tuple[str, int | None]] = set()
+    for (name, rank, what), events in by_name.items():
+        entry = _speaker(files.get(name), rank)
+        if entry is None or (name, rank) in told:
+            continue
+        if events[0].source == "compilation":
+            times = len(events)
+            text = f"{what} is compiled {times} times while the job trains"
+            holds = times >= _FEWEST and _is_at_most_steps(events, entry)
+        else:
+            text = f"{what} is traced again, and every step takes as long as the first"
+            holds = _steps_stay_slow(entry)
+        if holds:
+            told.add((name, rank))
+            yield Event(EventKind.LINE, f"training course: {text}", name, events[-1].line, rank, source="course")
+
+
+def _speaker(file: FileSurvey | None, rank: int | None) -> RankSurvey | None:
+    return file.ranks.get(rank) if file is not None else None
+
+
+def _is_at_most_steps(events: list[Event], entry: RankSurvey) -> bool:
+    """Reports of training stand between the compilations, about as many."""
+    if entry.course is None:
+        return False
+    lines = {reading.line for kind in ("loss", "seconds", "rate") for reading in entry.course.of(kind)}
+    between = sum(events[0].line < line < events[-1].line for line in lines)
+    return between >= _FEWEST - 1 and len(events) >= _OFTEN * between
+
+
+def _steps_stay_slow(entry: RankSurvey) -> bool:
+    times = [reading.value for reading in entry.course.of("seconds")] if entry.course is not None else []
+    return len(times) > _FEWEST and times[0] > 0 and middle(times[len(times) // 2 :]) > _AS_SLOW * times[0]

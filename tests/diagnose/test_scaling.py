@@ -1,0 +1,45 @@
+"""Numbers of few and of many devices, of one rank and of all, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from phalanx.diagnose import diagnose_paths
+
+STEPS = "step 0 loss 2.30\nstep 1 loss 2.20\nstep 2 loss 2.10\nstep 3 loss 2.00\n"
+
+
+def symptom(folder: Path, text: str) -> tuple[str, str] | None:
+    log = folder / "job.log"
+    log.write_text(text)
+    verdict = diagnose_paths([str(log)]).verdict
+    return None if verdict is None else (verdict.symptom, verdict.cause)
+
+
+def test_sections_of_a_benchmark_are_compared(tmp_path: Path) -> None:
+    slower = "=== 1 process ===\nthroughput 120.0 samples/s\n=== 4 processes ===\nthroughput 90.0 samples/s\n"
+    assert symptom(tmp_path, slower) == ("perf.low-efficiency", "parallel-overhead-exceeds-gain")
+    assert symptom(tmp_path, slower.replace("90.0", "390.0")) is None
+
+
+def test_what_each_device_reaches_may_fall_a_little(tmp_path: Path) -> None:
+    text = "1 GPU: 120.0 images/sec per GPU\n4 GPUs: 101.0 images/sec per GPU\n"
+    assert symptom(tmp_path, text) is None
+    assert symptom(tmp_path, text.replace("101.0", "21.0")) is not None
+
+
+def test_a_loss_that_rank_0_alone_reports_for_all_is_a_sum(tmp_path: Path) -> None:
+    rows = [f"world size: 4 | step {n} loss={loss:.4f} global_loss={4.03 * loss:.4f}" for n, loss in enumerate((2.3, 2.2, 2.0, 1.9, 1.8))]  # fmt: skip
+    verdict = symptom(tmp_path, "\n".join(rows) + "\n")
+    assert verdict == ("perf.unexpected-intermediate-result", "loss-summed-over-replicas")
+
+
+def test_a_total_of_several_terms_is_no_sum_over_ranks(tmp_path: Path) -> None:
+    rows = [f"step {n} loss={loss:.4f} total_loss={loss + 0.4 * n:.4f}" for n, loss in enumerate((2.3, 2.2, 2.0, 1.9, 1.8))]  # fmt: skip
+    assert symptom(tmp_path, "\n".join(rows) + "\n") is None
+
+
+def test_the_same_loss_with_more_devices(tmp_path: Path) -> None:
+    one, two = ("".join(f"replicas {n} {line}\n" for line in STEPS.splitlines()) for n in (1, 2))
+    assert symptom(tmp_path, one + two) is None
+    assert symptom(tmp_path, one + two.replace("loss 2.", "loss 4.")) is not None
