@@ -51,6 +51,19 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
         (raised("TypeError", MINE, Frame(SITE + "torch/distributed/distributed_c10d.py", 7, "_check_valid_timeout"),
                 message="Expected timeout argument to be of type datetime.timedelta, got 7"), Stage.TRAIN,
          "fail.communication-error", "fix-distributed-api-usage"),
+        # JAX hides its frames: the words are not those of the language, so it was not the user's own line that raised it.
+        (raised("TypeError", Frame("/home/user/train.py", 3, "f", "y = jnp.dot(x, w)"), message="dot_general requires contracting dimensions to have the same shape, got (32,) and (64,)."),
+         Stage.TRAIN, "fail.tensor-mismatch", "fix-model-construction"),
+        (raised("TypeError", Frame("/home/user/train.py", 3, "f", "y = jax.vmap(f)(x)"), message="vmap was requested to map its argument along axis 0"),
+         Stage.TRAIN, "fail.graph-execution-error", "fix-tensor-api-usage"),
+        (raised("jax.errors.JaxRuntimeError", MINE, message="UNIMPLEMENTED: no such operation"), Stage.TRAIN, "fail.not-implemented", None),
+        (raised("AssertionError", MINE, Frame(SITE + "jax/experimental/multihost_utils.py", 7, "assert_equal"), message="params differ"), Stage.TRAIN,
+         "fail.communication-error", "fix-consistency-between-devices"),
+        (raised("TypeError", MINE, message="cannot pickle '_thread.lock' object"), Stage.TRAIN, "fail.other", "fix-distributed-api-usage"),
+        (raised("KeyError", Frame("/home/user/train.py", 3, "main", 'opt.load_state_dict(checkpoint["optimizer"])'), message="'optimizer'"), Stage.PREP,
+         "prep.model-loading-failure", None),
+        (raised("ValueError", Frame("/home/user/train.py", 3, "collate_fn", "tok(texts)"), Frame(SITE + "tokens/base.py", 3, "pad"), message="no padding token"),
+         Stage.TRAIN, "prep.data-loading-failure", "fix-dataset"),
     ],
 )  # fmt: skip
 def test_where_it_was_raised_tells(event: Event, stage: Stage, symptom: str, fix: str | None) -> None:

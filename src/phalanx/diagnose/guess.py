@@ -21,6 +21,7 @@ _Stages = dict[Stage | None, str]
 _COMMUNICATION: _Stages = {None: "fail.communication-error", Stage.COMM: "comm.setup-failure", Stage.PREP: "prep.communication-error"}  # fmt: skip
 _DEVICE: _Stages = {None: "fail.device-error", Stage.PREP: "prep.device-error", Stage.COMM: "prep.device-error"}
 _MODEL: _Stages = {None: "fail.graph-execution-error", Stage.PREP: "prep.model-loading-failure"}
+_LOADED: _Stages = {None: "fail.checkpoint-unusable", Stage.PREP: "prep.model-loading-failure"}
 _API = ("fix-distributed-api-usage", "fix-behavior-logic", "fix-framework-version")
 _OWN = ("fix-behavior-logic", "fix-dataset", "fix-command-line")
 _OF_TENSORS = ("fix-model-construction", "fix-tensor-api-usage", "fix-data-type")
@@ -117,6 +118,9 @@ _OF_TYPES = lazy(
 _RENDEZVOUS_VARIABLES = lazy(
     r"environ.{0,12}\b(?:\w*(?:RANK|WORLD|MASTER|COORDINATOR|NPROC|NNODES)\w*|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
 )
+_STATES = lazy(
+    r"load_state_dict|torch\.load\(|\b(?:ck(?:pt)?|checkpoint|snapshot|saved|loaded|state(?:_dict)?)\[[\"']"
+)  # what a checkpoint was expected to hold
 _DEVICES = lazy(r"\b\w*(?:gpus?|devices?|cuda)\w*\[", re.I)
 _RAISES = lazy(r"(?:^|[:;] )(?:raise|assert)\b")
 _BY_STAGE: _Stages = {
@@ -156,6 +160,8 @@ def guess(event: Event, stage: Stage | None) -> Guess:
             return Guess(by_stage.get(stage, by_stage[None]), fixes or (_OWN if own is not None else ()))
     if _TRACES.search(asked) and own is None and event.frames[-1].is_user_code:
         return Guess(_MODEL.get(stage, _MODEL[None]), _TRACED)
+    if own is not None and _STATES.search(own.source):
+        return Guess(_LOADED.get(stage, _LOADED[None]))
     if own is not None and _DEVICES.search(own.source):
         return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
@@ -164,6 +170,8 @@ def guess(event: Event, stage: Stage | None) -> Guess:
         for pattern, by_stage, fixes in table:
             if pattern.search(text):
                 return Guess(by_stage.get(stage, by_stage[None]), fixes)
+    if _is_about_data(event):
+        return Guess("prep.data-loading-failure", ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic"))
     if stage in (None, Stage.TRAIN):
         return Guess(_BY_TYPE.get(kind, _BY_STAGE[stage]))
     return Guess(_BY_STAGE[stage])

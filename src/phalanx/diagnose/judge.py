@@ -20,6 +20,7 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.template import fill
 from phalanx.model import Evidence, Finding, Role, Stage
 from phalanx.model.ranks import name_ranks
+from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 if TYPE_CHECKING:
     from phalanx.diagnose.complaints import Complaints
@@ -45,6 +46,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         claim.fatal |= claim.ended_its_rank
         if claim.rule is not None:
             claim.symptom = claim.rule.symptom_at(claim.stage)
+        if claim.symptom == "fail.communication-error" and _was_still_waiting(claim, history):
+            claim.symptom = "perf.hang"
         if claim.stage is Stage.BUILD and claim.symptom in _AT_IMPORT:
             claim.symptom = "build.import-error"
         if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
@@ -107,6 +110,14 @@ def _stage(claim: Claim, history: History) -> Stage | None:
         return None
     event = next((proof.event for proof in claim.roots if proof.event.user_frame is not None), claim.roots[0].event)
     return assumed_stage(event, history.file_of(event), claim.is_communication, history.has_trained)
+
+
+def _was_still_waiting(claim: Claim, history: History) -> bool:
+    """Connections broke only when ranks that had trained were ended from outside; until then they had stood, with nothing to say."""
+    ends = {event.file: event.line for event in reversed(history.seen.events) if event.source == INTERRUPTION}
+    return history.has_trained and bool(claim.roots) and all(
+        ends.get(proof.event.file, proof.event.line) < proof.event.line for proof in claim.roots
+    )  # fmt: skip
 
 
 def _ended_its_rank(claim: Claim, history: History) -> bool:
