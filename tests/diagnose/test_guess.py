@@ -7,6 +7,8 @@ import pytest
 from phalanx.diagnose.guess import guess
 from phalanx.model import Event, EventKind, Frame, Stage
 
+from ..conftest import Diagnose
+
 SITE = "/opt/venv/lib/python3.11/site-packages/"
 MINE = Frame("/home/user/train.py", 9, "main", "value = table[key]")
 
@@ -74,3 +76,18 @@ def test_where_it_was_raised_tells(event: Event, stage: Stage, symptom: str, fix
 
 def test_without_frames_the_type_tells() -> None:
     assert guess(raised("ValueError"), None).symptom == "fail.graph-execution-error"
+
+
+@pytest.mark.parametrize(
+    ("status", "fix"), [(1, "fix-behavior-logic"), (3, "fix-behavior-logic"), (2, "fix-command-line")]
+)
+def test_a_status_of_its_own_is_the_scripts(diagnose: Diagnose, status: int, fix: str) -> None:
+    summary = (
+        "============================================================\ntrain.py FAILED\n"
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-17_02:01:04\n  host      : node1\n"
+        f"  rank      : 1 (local_rank: 1)\n  exitcode  : {status} (pid: 4211)\n  error_file: <N/A>\n"
+        "============================================================\n"
+    )
+    verdict = diagnose({"job.log": summary}).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks, verdict.fixes[0].pattern) == ("fail.other", (1,), fix)

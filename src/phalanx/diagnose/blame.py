@@ -8,6 +8,7 @@ from collections import Counter
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, under_a_condition
 from phalanx.diagnose.history import History
+from phalanx.diagnose.ports import is_held_by_a_peer
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
@@ -27,9 +28,9 @@ def assign_blame(claims: list[Claim], history: History) -> None:
         culprits = _culprits(claim, history, sufferers)
         if not culprits and claim.is_communication and claim.blame is not Blame.NETWORK and not history.is_only_report:
             culprits = _never_met(claim, history) or _by_statement(history)
-        claim.culprits = culprits
-        if culprits:
-            claim.victims = frozenset(world.all_ranks - culprits)
+        claim.culprits = culprits if not (culprits and is_held_by_a_peer(claim, history)) else frozenset()
+        if claim.culprits:
+            claim.victims = frozenset(world.all_ranks - claim.culprits)
         else:
             claim.victims = frozenset(
                 proof.event.rank

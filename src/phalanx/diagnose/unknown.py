@@ -22,6 +22,11 @@ _OF_EXITS = {
     127: "fail.path-error",
 }
 _OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
+# A status of its own is the script's: an exception whose traceback is not here, or its own decision to leave. Parsers of arguments leave with 2.
+_OF_SCRIPTS = ("fix-behavior-logic", "fix-distributed-api-usage", "fix-framework-version")
+_OF_ARGUMENT_PARSERS = ("fix-command-line", *_OF_SCRIPTS[:2])
+_REFUSED = 2
+_FIRST_OF_SHELLS = 126
 
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
@@ -139,5 +144,13 @@ def _from_deaths(events: list[Event]) -> Claim:
         priority=30,
         confidence=Confidence.POSSIBLE,
         proofs=[Proof(event, Role.ROOT) for event in events],
-        patterns=_OF_SHELLS if symptom == "fail.path-error" else (),
+        patterns=_patterns_of(code, symptom),
     )
+
+
+def _patterns_of(code: int, symptom: str) -> tuple[str, ...]:
+    if symptom == "fail.path-error":
+        return _OF_SHELLS
+    if code == _REFUSED:
+        return _OF_ARGUMENT_PARSERS
+    return _OF_SCRIPTS if 0 < code < _FIRST_OF_SHELLS else ()

@@ -1,0 +1,25 @@
+"""Ports that a rank could not open because another rank of the same job listens there: then the list of addresses is wrong, and not the rank
+that came second."""
+
+from __future__ import annotations
+
+import re
+
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.history import History
+from phalanx.sources.readers.servers import SOURCE
+
+_REFUSED = re.compile(r"[Ff]ailed to add|No address added|in use|EADDRINUSE|failed to (?:listen|bind)")
+_PORT = re.compile(r":(\d{2,5})\b(?!:)")
+
+
+def is_held_by_a_peer(claim: Claim, history: History) -> bool:
+    """Whether every port that the accused ranks were refused is one at which another rank of the job says that it listens."""
+    refused = [proof.event for proof in claim.roots if _REFUSED.search(proof.event.text)]
+    ports = {int(port) for event in refused for port in _PORT.findall(event.text.split("]", 1)[-1])}
+    held = {
+        event.data["port"]
+        for event in history.seen.events
+        if event.source == SOURCE and event.rank is not None and event.rank not in claim.printers
+    }
+    return bool(ports & held)
