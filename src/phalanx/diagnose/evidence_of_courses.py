@@ -36,6 +36,11 @@ _JUST_AS_BY_CHANCE = 0.03
 _UNMOVED = 0.03  # of the loss: how far apart nearly all reports may lie
 _UNLEARNT = 0.01  # of the loss: less than this is no progress
 _NOTHING = 1e-6  # of the highest learning rate
+_TOLD_AGAIN = 3  # reports of a number that is not as expected
+_ABOUT = 0.9  # how alike the ratios must be
+_OFF = 1.5  # times
+_DIGITS = 3  # characters that a number has, so that rounding does not matter
+_SOME, _MOST = 0.02, 0.9  # accuracies between which one that never moves has not been learnt
 _LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
 
 
@@ -77,6 +82,15 @@ def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
             f"the model guesses: the loss goes from {losses[0].printed} to {losses[-1].printed}, the accuracy is {course.of('accuracy')[-1].printed}",
             losses[-1],
         )
+    if (times := _not_as_meant(course.of("own"), course.of("meant"))) is not None:
+        own, meant = course.of("own")[-1], course.of("meant")[-1]
+        yield (
+            f"what is reported is {times:.3g} times what its author expects, {own.printed} and not {meant.printed}",
+            own,
+        )
+    accuracies = course.of("accuracy")
+    if _is_constant(accuracies) and len(accuracies) >= _FEWEST_UNMARKED and _SOME < accuracies[0].value < _MOST:
+        yield f"the accuracy stays at {accuracies[0].printed} from the first report to the last", accuracies[-1]
     if _is_a_sum(course.of("accuracy"), losses):
         highest = max(course.of("accuracy"), key=lambda reading: reading.value)
         yield f"an accuracy of {highest.printed}, which no model has", highest
@@ -95,6 +109,16 @@ def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
     elif _rises([1 / reading.value for reading in course.of("rate") if reading.value > 0]):
         readings = course.of("rate")
         yield f"throughput falls from {readings[0].printed} to {readings[-1].printed} a second", readings[-1]
+
+
+def _not_as_meant(own: list[Reading], meant: list[Reading]) -> float | None:
+    """How many times as large as expected a number is, if it is so in every report; values near 0 are too coarse to compare."""
+    by_line = {reading.line: reading.value for reading in meant}
+    ratios = [one.value / by_line[one.line] for one in own if by_line.get(one.line, 0) and len(one.printed) >= _DIGITS]
+    if len(ratios) < _TOLD_AGAIN or not _ABOUT < min(ratios) / max(max(ratios), _NOTHING) <= 1:
+        return None
+    usual = middle(ratios)
+    return usual if usual > _OFF or usual < 1 / _OFF else None
 
 
 def _is_constant(readings: list[Reading]) -> bool:

@@ -40,6 +40,13 @@ _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("learning rate", "learning", 0, lazy(rf"\blearning[ _]rate\b{_GAP}{_NUMBER}")),
     ("gradient norm", "norm", 12, lazy(rf"\b(?:grad(?:ient)?s?[ _]norm|gnorm)\b{_GAP}{_NUMBER}")),
 )  # fmt: skip
+# A number, and what its author says it should be: `grad_norm 0.49 expected 0.24`, `loss 0.18, loss of one device on the same batch 0.09`.
+_AS_EXPECTED = lazy(
+    r"(?<![\w.])(?P<own>\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w%./:])[^\d]{1,30}?"
+    r"\b(?:expected|should be|ideal(?:ly)?|(?:one|single)[ -](?:device|gpu|process|worker|rank)|reference)\b"
+    r"(?! (?:time|end|finish|eta|remaining|duration|in\b|improvement))[^\d]{0,40}?(?P<meant>\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w%./:])"
+)
+_MEANT = ("expected", "should be", "ideal", "one device", "single", "one gpu", "one process", "reference")
 _NOT_TRAINING = lazy(r"\b(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev)\b")
 _SHOWN = 200  # characters of a line that are kept with a reading
 _KEPT = 300  # readings of one kind: this many of the first, and of the last
@@ -67,6 +74,8 @@ def numbers_in(low: str) -> tuple[Number, ...]:
             groups = match.groupdict()
             start, stop = match.span("value" if groups.get("value") else "before")
             found[kind] = Number(kind, start, stop, bool(groups.get("percent")))
+    if any(hint in low for hint in _MEANT) and (match := _AS_EXPECTED.search(low)) is not None:
+        found["own"], found["meant"] = Number("own", *match.span("own")), Number("meant", *match.span("meant"))
     return tuple(found.values())
 
 
