@@ -68,6 +68,15 @@ def verdict(tmp_path: Path, report: str) -> Finding:
             "# Trying to install it in a fresh environment (with the framework) and nothing seems to work\n",
             "build.install-failure",
         ),
+        (
+            "# Parameters of a run on two GPUs do not match those of a local one\nI compared them.\n",
+            "perf.unexpected-intermediate-result",
+        ),
+        ("# The wrapper does not allow access to attributes\nI wrapped my model.\n", "fail.attribute-not-found"),
+        ("# Wild performance difference between one node and two\nI ran both.\n", "perf.low-efficiency"),
+        ("# All processes run on all GPUs\nI see it in nvidia-smi.\n", "perf.unexpected-parallelization-or-device"),
+        ("# Model trained on multiple GPUs not loading\nI cannot load it.\n", "fail.checkpoint-unusable"),
+        ("# Random crashes with num_workers\nIt doesn't make sense.\n", "prep.data-loading-failure"),
         ("# MirroredStrategy example code is erroring out\nI copied it.\n", "fail.graph-execution-error"),
         (
             "# MirroredStrategy to spread the work of my model ends in an assertion error\nI copied it.\n",

@@ -127,3 +127,27 @@ def test_a_short_post_below_a_title_and_a_fence_of_single_ticks_are_reports() ->
     )
     pasted = "NCCL INFO NET/IB : GPU Direct RDMA Disabled\n\nI see this on my two machines.\n\n`\nnode0:31:40 [0] NCCL INFO Using network IB\n`\n"
     assert words_of_person(pasted) is not None
+
+
+def test_a_title_that_tells_of_trouble_makes_a_report_of_what_was_pasted_below() -> None:
+    pasted = '  File "/site-packages/keras/engine/training.py", line 634, in compile\n    for loss in self.losses:\n'
+    words = words_of_person("The strategy returns AssertionError when run with my layer\n\n" + pasted)
+    assert words is not None
+    assert "AssertionError" in split_title(words)[0]
+    assert words_of_person("Starting the training of the model on two hosts\n\n" + pasted) is None
+
+
+def test_words_that_a_form_puts_into_a_fence_are_the_persons() -> None:
+    form = "### Current Behaviour?\n\n```shell\nIt falls over in the second epoch without a word.\n```\n"
+    code = "### Standalone code\n\n```shell\nprint the second thing over there please\n```\n"
+    words = words_of_person(f"# It fails\n\n{form}\n{code}", "report.md")
+    assert words is not None
+    assert "falls over in the second epoch" in words
+    assert "second thing" not in words
+
+
+def test_sentences_in_other_languages_are_words_and_get_their_english() -> None:
+    words = words_of_person("多卡训练报错怎么解决\n\n采用这个配置进行训练时，loss为NaN\n")
+    assert words is not None
+    assert "error" in split_title(words)[0]
+    assert "loss 为 NaN" in words

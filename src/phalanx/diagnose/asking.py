@@ -22,7 +22,8 @@ REQUEST = re.compile(
 )
 REQUEST_FORM = re.compile(
     r"#{1,4} \W*(?:feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
-    r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b",
+    r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
+    r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
     re.I,
 )
 # A change that somebody hands in: it tells of trouble that it mends.

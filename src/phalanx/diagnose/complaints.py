@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from phalanx.diagnose.asking import ASKING, CHANGE, QUESTION, REQUEST, REQUEST_FORM, TROUBLE, WISH, YES_OR_NO
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
-from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, STAGES
+from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
+from phalanx.diagnose.told_stages import OPENING, stage_shares, told_stages
 from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.taxonomy import SYMPTOMS
@@ -21,7 +22,6 @@ from phalanx.sources.people import split_title
 from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
-_OPENING = 1500  # characters: what is wrong is said first, what was tried and found later
 _FEWEST_POINTS = 2.0  # below this the words say nothing
 _FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
 _LESS_SURE = 0.35
@@ -76,8 +76,8 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
     exception = _exception_in(file, messages)
     aside = _BESIDE if exception is not None and _TOLD_ERROR.search(prose) else 1.0
-    for text, factor in ((title, _IN_TITLE), (body[:_OPENING], 1.0), (body[_OPENING:], _LESS_SURE)):
-        for symptom, gained, quote in _said(text, prose, framework):
+    for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
+        for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
             points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
             if symptom in _SIDE_REMARKS and text is not title:
                 points[symptom] -= gained * factor * (1 - aside)
@@ -96,7 +96,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     )
     fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
     told = failure[0] if failure else ""
-    return Complaint(file, title, dict(points), quotes, told, exception, _told_stages(prose), only_asks, fewest, prose)
+    return Complaint(file, title, dict(points), quotes, told, exception, told_stages(prose), only_asks, fewest, prose)
 
 
 def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
@@ -125,41 +125,22 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
     return None
 
 
-def _said(text: str, whole: str, framework: str | None) -> list[tuple[str, float, str]]:
+def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
     for cue in CUES:
         match = cue.pattern.search(text)
-        if match is not None and cue.points > said.get(cue.symptom, (0.0, ""))[0]:
-            said[cue.symptom] = (cue.points, match[0])
+        gained = cue.points * (_BESIDE if cue.is_vague and is_pasted else 1.0)
+        if match is not None and gained > said.get(cue.symptom, (0.0, ""))[0]:
+            said[cue.symptom] = (gained, match[0])
     match = HANG.search(text)
     found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
     if match is not None:
-        shares = _stage_shares(whole, framework)
+        shares = stage_shares(whole, framework)
         most = max(
             shares.values()
         )  # that it hangs is certain, where it does is not: the likeliest stage has all the points
         found += [(HANG_AT[stage], HANG_POINTS * share / most, match[0]) for stage, share in shares.items() if share]
     return found
-
-
-def _stage_shares(text: str, framework: str | None) -> dict[Stage, float]:
-    """How much the words around a hang speak for each stage, as shares of one; where they say nothing, how often jobs hang at each."""
-    if told := _told_stages(text):
-        return told
-    weights = {stage: expected_share(symptom, framework) for stage, symptom in HANG_AT.items()}
-    return {stage: weight / sum(weights.values()) for stage, weight in weights.items()}
-
-
-def _told_stages(text: str) -> dict[Stage, float]:
-    """How much the words speak for each stage, as shares of one; empty where they speak for none."""
-    title, body = split_title(text)
-    weights: defaultdict[Stage, float] = defaultdict(float)
-    for stage, weight, pattern in STAGES:
-        for part, factor in ((title, 2.0), (body[:_OPENING], 1.0)):
-            different = {match[0].lower() for match in pattern.finditer(part)}
-            weights[stage] += weight * factor * math.sqrt(len(different))
-    total = sum(weights.values())
-    return {stage: weights[stage] / total for stage in HANG_AT} if total else {}
 
 
 class Complaints:
@@ -233,15 +214,24 @@ class Complaints:
         return claims
 
     def _likeliest(self, complaint: Complaint, most_frequent: str) -> str:
-        """What a failure is of which no more is said than when it comes: the most frequent one of that stage."""
-        if not complaint.stages:
+        """What a failure is of which no more is said than when it comes and what it is about: the most frequent one of that."""
+        topics = {symptom: _told_of(pattern, complaint) for symptom, pattern in TOPICS}
+        if not complaint.stages and not any(topics.values()):
             return most_frequent
 
         def weight(symptom: str) -> float:
             stage = Stage.of_symptom(symptom)
-            return expected_share(symptom, self._framework) * (_ANY_STAGE + complaint.stages.get(stage, 0.0))
+            share = expected_share(symptom, self._framework) * (1 + topics.get(symptom, 0.0))
+            return share * (_ANY_STAGE + complaint.stages.get(stage, 0.0))
 
         return max(_WORDLESS, key=weight)
+
+
+def _told_of(pattern: re.Pattern[str], complaint: Complaint) -> float:
+    """How much is spoken of a topic, in the title above all."""
+    body = complaint.said[:OPENING]
+    different = {match[0].lower() for match in pattern.finditer(body)}
+    return math.sqrt(len(different)) + (_IN_TITLE if pattern.search(complaint.title) else 0.0)
 
 
 def prior(symptom: str, framework: str | None) -> float:

@@ -19,15 +19,30 @@ class Cue:
     symptom: str
     points: float
     pattern: re.Pattern[str]
+    is_vague: bool = False  # says with which thing it fails, not how: less than the exception does that was pasted
 
 
 _FAIL = (
-    r"(?:fail\w*|errors?|erroring|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
-    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)|did(?:n[’']?t| not)|won[’']?t|not (?:able|work\w*|possible)|nothing (?:\w+ ){0,2}works?)"
+    r"(?:fail\w*|faild|falied|errors?|erroring|problems?|issues?|bugs?|crash\w*|broken|exceptions?|unable|invalid|trouble|asserts?|raises?|throws?"
+    r"|can ?not|can[’']?t|could(?:n[’']?t| not)|does(?:n[’']?t| not)(?! (?:require|need|matter|mean|include|have to)\b)|did(?:n[’']?t| not)|do(?:n[’']?t| not)(?= (?:work|run|start|load|compile|train|fit|match|save|restore|finish|exit|support|agree|communicate|connect)\b)|won[’']?t|not (?:able|work\w*|possible|(?:load|sav|start|connect|compil)ing)|nothing (?:\w+ ){0,2}works?)"
 )
 _BREAK = r"(?:fail\w*|\w*errors?|erroring|crash\w*|broken|exceptions?|asserts?|raises?|throws?)"  # where "does not" says too little
 _GAP = r"[^\w.?!;()]+"  # within a sentence
 _NEAR = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,5}}?"  # a word's last character is no full stop
+
+
+# A model that was trained or saved on several devices, and what is done with it afterwards.
+_SEVERAL = r"(?:train\w*|sav\w*|stored?|wrapped|weights|model) (?:\w+ ){0,4}(?:multi(?:ple)?[- _]?gpus?|multi_gpu\w*|(?:two|2|4|8|several|many) gpus|data ?parallel|ddp|distributed\w*|parallel)\b"
+_LOADED = r"\b(?:re)?load(?:s|ed|ing)?\b|load_\w+|restor\w+|predict\w*|inference|transfer\w*"
+# What has a number, and words for a number that is not the one it should be.
+_NUMBERS = r"loss(?:es)?|results?|outputs?|gradients?|grads?|weights|metrics?|accurac(?:y|ies)|parameters|predictions?|learning rates?|scores?|perplexity|logits|embeddings|statistics"
+_UNLIKE = r"differs?|differ from|different|differences?|discrepanc(?:y|ies)|wrong|incorrect|inconsisten\w+|inaccurate|mismatch\w*|disagrees?|do(?:es)? ?n[o’']t (?:match|agree|equal)|not (?:match\w*|the same|equal|identical|correct|right|consistent|averaged|synced|synchroni[sz]ed)"
+
+
+def _near(what: str, how: str, gap: int) -> str:
+    """Both within a sentence, at most so many words apart, in either order."""
+    between = rf"{_GAP}(?:[\w./'’-]*\w{_GAP}){{0,{gap}}}?"
+    return rf"\b(?:{what})\b{between}(?:{how})\b|\b(?:{how}){between}(?:{what})\b"
 
 
 def _failing(what: str, fail: str = _FAIL) -> str:
@@ -36,7 +51,7 @@ def _failing(what: str, fail: str = _FAIL) -> str:
 
 
 _TABLE: tuple[tuple[str, float, str], ...] = (
-    ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|make")),
+    ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|(?<!nightly )(?<!dev )builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|(?<!t )make(?! (?:sense|use|sure|it|the|an?|any|my|this)\b)")),
     ("build.install-failure", 3, r"\b(?:try(?:ing)?|tried|attempt\w*) to (?:install|build|compile)\b[^.?!]{0,100}\b(?:nothing|not|n[’']t|fail\w*|errors?|unable)\b"),
     ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
@@ -45,8 +60,9 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("comm.setup-failure", 2.5, _failing(r"rpc|init_rpc|set_device_map|device_maps?|tensor ?pipe")),
     ("comm.setup-failure", 1.5, _failing(r"(?:two|2|multi(?:ple)?|several|remote|different)[- ]?(?:nodes?|machines?|hosts?|servers?)|docker|kubernetes|k8s|slurm|cluster|distributed mode")),
     ("comm.unexpected-protocol", 3, r"(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|\broce\b|\bnccl\b)\W+(?:[\w./'’-]+\W+){0,4}?(?:(?:is|are|was|being)? ?not (?:be(?:ing)? )?(?:used|enabled|shown)|(?:is |are |was |being )*disabled|instead of)|(?:why|does(?:n.?t| not)|not|isn.?t)\W+(?:[\w./'’-]+\W+){0,5}?(?:use|using|used|show)\W+(?:[\w./'’-]+\W+){0,4}?(?:rdma|infiniband|\bib\b|gdrdma|gpu ?direct|nvlink|nccl)"),
+    ("prep.model-loading-failure", 1.5, _failing(r"(?:model|weights)\W+(?:\w+\W+){0,3}?(?:re)?load(?:s|ed|ing)?")),
     ("prep.model-loading-failure", 2, _failing(r"(?:re)?load(?:ing|s|ed)? (?:the |a |my |pre-?train(?:ed)? |saved |replicated )*(?:model|weights)|load_model|build(?:ing)? (?:the |a |my )*model|wrap(?:ping)? (?:the |a |my )*model|clone_model|model_from_json|model construction|sub-?classed model")),
-    ("prep.data-loading-failure", 2, _failing(r"data ?sets?|downloads?|downloading|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|\w*samplers?|input pipeline|load(?:ing)? (?:the )?data")),
+    ("prep.data-loading-failure", 2, _failing(r"data ?sets?|downloads?|downloading|data ?loaders?|dataload\w*|tf\.data|petastorm|parquet|tf_?records?|\w*samplers?|num_workers|tokeni[sz]\w+|data (?:pre-?)?process\w*|input pipeline|load(?:ing)? (?:the )?data")),
     ("prep.iteration-failure", 2, _failing(r"iterators?|iterat(?:e|ing)|steps_per_epoch|stopiteration")),
     ("prep.iteration-failure", 3, r"end of sequence|out_?of_?rangeerror|ran out of data|iterator (?:is )?exhausted"),
     ("prep.communication-error", 1.5, _failing(r"broadcast_\w+|broadcastglobalvariables\w*|broadcast(?:ing)? (?:the )?(?:variables|parameters|weights|state)|barrier")),
@@ -60,30 +76,48 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.graph-execution-error", 1.5, _failing(r"(?<!worker)mirrored[ _]?strategy|tf\.distribute\w*|multi_gpu_model|distribut(?:ed|ion) strategy|strategy\.(?:run|scope)|custom (?:\w+ )?(?:layers?|loss|objects?|training loop)|estimators?|distributed_?optimizer|model\.fit|model\.compile|model compilation")),
     ("fail.tensor-mismatch", 2.5, r"(?:shape|size|dtype|dimension|type)s?[- ]mismatch\w*|mismatch\w* (?:in |of )?(?:tensor )?(?:shape|size|dtype|dimension|type)s?|incompatible shapes?|wrong (?:shape|size|dtype|dimension)s?|shapes? (?:must|do not|don.?t)|expected (?:scalar type|input|tensor|shape)|(?:invalid|unexpected) shape|(?:shape|size|dtype)s? (?:is|are|was|were) (?:not (?:ok|right|correct|the same|equal)|wrong|different)|index(?:error)?:? .{0,20}out of (?:range|bounds)"),
     ("fail.out-of-memory", 4, r"out[ -_]of[ -_]memory|\boom\b|resource ?exhausted|run(?:s|ning)? out of (?:gpu |cuda |host )?(?:memory|ram)|(?:too much|all|not enough|insufficient) (?:of )?(?:the )?(?:gpu |cuda |device )?memory"),
-    ("fail.out-of-memory", 4, r"exit ?code\W{1,3}-9\b|exit(?:ed)? (?:code|status)\W{1,3}137\b|\bsigkill\b|killed by (?:signal )?9\b"),
-    ("fail.out-of-memory", 1.8, r"(?:more|high|extra) (?:gpu |cuda |device )?memory|memory (?:\w+ ){0,3}exceed\w*|exceed\w* (?:\w+ ){0,3}memory"),
+    ("fail.out-of-memory", 4, r"exit ?code\W{1,3}-9\b|\bsignal 9\b|\bprocess(?:es)? (?:\w+ ){0,2}killed\b|killed by (?:the )?(?:oom|kernel|system)|exit(?:ed)? (?:code|status)\W{1,3}137\b|\bsigkill\b|killed by (?:signal )?9\b"),
+    ("fail.out-of-memory", 1.8, r"(?:more|high|extra|full|too much|enough) (?:gpu |cuda |device |cpu |host |system )?(?:memory|ram)\b|memory (?:\w+ ){0,3}exceed\w*|exceed\w* (?:\w+ ){0,3}memory"),
     ("fail.out-of-memory", 3, r"显存(?:不足|不够|溢出|爆)|爆显存|内存(?:不足|溢出)"),
     ("fail.checkpoint-unusable", 3, _failing(r"checkpoints?|model ?checkpoint|sav(?:e|es|ing|ed)|save_(?:model|weights|checkpoint)|load_weights|\w*state_dict|restor(?:e|es|ing|ed)|serializ\w+|pickl\w+|export(?:ing)?|resum(?:e|ing)", rf"(?:{_FAIL}|mismatch\w*|missing keys?)")),
+    ("fail.checkpoint-unusable", 3, rf"\b{_FAIL}\b[^.?!;]{{0,60}}(?:{_LOADED})[^.?!;]{{0,80}}(?:{_SEVERAL})|(?:{_SEVERAL})[^.?!;]{{0,80}}(?:{_LOADED})[^.?!;]{{0,60}}\b{_FAIL}\b|(?:{_SEVERAL})[^.?!;]{{0,60}}\b{_FAIL}\b[^.?!;]{{0,40}}(?:{_LOADED})|(?:{_SEVERAL})[^.?!;]{{0,60}}\bnot (?:be(?:ing)? )?(?:load|restor)\w*"),
     ("fail.segmentation-fault", 4.5, r"seg(?:mentation|ment)?[ -_]?(?:fault|error)\w*|segfault\w*|\bsigsegv\b|signal 11|core dump(?:ed)?|address not mapped|invalid permissions|exit(?:ed)? (?:code|status) 139"),
+    ("fail.attribute-not-found", 2.5, _failing(r"attributes?")),
     ("fail.attribute-not-found", 3.5, r"attribute ?error|has no attribute|no attribute\b|have the attribute"),
     ("fail.other", 3, r"unexpected keyword argument|missing \d+ required (?:positional|keyword)"),
-    ("fail.memory-issue", 3, r"memory leak\w*|leak\w* memory|\bshm\b|shm-size|shared memory|double free|memory corrupt\w*|(?:memory|ram) (?:\w+ ){0,3}(?:grow|increas|keeps)\w*|bus error"),
+    ("fail.memory-issue", 3, r"memory leak\w*|leak\w* memory|\bshm\b|shm-size|shared memory|double free|memory corrupt\w*|(?:memory|ram) (?:\w+ ){0,4}(?:grow|incr|keeps?|diverg|ris(?:e|ing)|climb|explod|accumulat)\w*|(?:grow|incr|ris|climb)\w*ing (?:\w+ ){0,3}(?:memory|ram)\b|bus error"),
     ("fail.path-error", 2, r"no such file|file ?not ?found|permission denied|(?:file|path|directory|folder) (?:does not|doesn.?t|not) (?:exist|found)|can(?:not|.?t) (?:find|open|read) (?:the )?(?:file|path|directory|script)"),
     ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
     ("fail.not-implemented", 1.5, r"(?<!operation )not (?:yet )?supported|unsupported|does(?:n.?t| not) support"),
     ("perf.unexpected-parallelization-or-device", 3, r"only (?:sees?|finds?|detects?|recogni[sz]es|lists?) (?:\w+ )?(?:one|1|a single|single|first)\b|only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0)"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W+(?:\w+\W+){0,3}?process(?:es)?\W+(?:\w+\W+){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|(?:fall\w*|switch\w*|run\w*) (?:back )?(?:to|in) (?:serial|single[- ]process|sequential)\b|gpu-?util\w* (?:is |was |stays? |remains? )?(?:always |still )?0 ?%|can(?:not|.?t) (?:do|use|run|make) multi(?:ple)?[- ]?gpus?|(?:on|to|share|sharing|use|using) (?:the )?same gpu\b(?! num)|(?:only|all|everything|always) (?:\w+ ){0,3}gpu[ :#]?0\b|只(?:有|用|使用|能用)\S{0,8}(?:一张|一块|单卡|一个)"),
+    ("perf.unexpected-parallelization-or-device", 2.5, r"\b(?:process(?:es|ors?)?|ranks|workers|jobs?|models?|training|batch(?:es)?)\b(?! per\b)[^.?!;]{0,60}\b(?:on|in|to|of|use[sd]?|using|run(?:s|ning)?|bound|occup(?:y|ies|ied)) (?:\w+ ){0,3}?(?:all|each of|every|same|wrong|only|both) (?:\w+ )?(?:the )?(?:\d+ ?)?(?:gpus?|cards?|devices?)\b|\b(?:one|each|a single|every) process(?:es)?\b[^.?!;]{0,40}\b(?:two|2|all|both|multiple|several|4|8) (?:of )?(?:the )?(?:gpus|cards|devices)|\b(?:another|other|second|rest)(?: one| card| gpu)?s? (?:is|are|was|were|stays?|remains?) (?:\w+ )?(?:idle?|idel|unused|empty|free|not (?:used|working))"),
     ("perf.unexpected-parallelization-or-device", 1.5, r"same gpu\b(?! num)|gpu[ :#]?0\b"),
     ("perf.unexpected-parallelization-or-device", 2, r"(?:work|runn?|happen|execut|plac|comput|reduc)(?:e|s|es|ed|ing)? on (?:the )?cpu\b|on (?:the )?cpu ?\?|cpu instead of (?:the )?gpus?"),
     ("perf.unexpected-parallelization-or-device", 3, r"(?:load|memory|gpu|usage|utili[sz]ation)\W+(?:\w+\W+){0,2}?(?:im|un)balanc\w*|(?:im|un)balanced?\W+(?:\w+\W+){0,2}?(?:load|memory|gpus?|usage|utili[sz]ation)|(?:\b(?:first|one|main|master|rank[- ]?0|0th)\b|(?:gpu|card|device)[ :#-]?0\b)\W*(?:gpu|card|device|process)?\W*(?:\w+\W+){0,3}?(?:more|higher|most|extra|too (?:much|high)) (?:\w+ ){0,2}(?:memory|vram|ram)|memory\W+(?:\w+\W+){0,4}?(?:than|compared (?:with|to)) (?:the )?other (?:gpus|cards|devices)"),
     ("perf.low-efficiency", 1.5, r"\bspeed[- ]?up\b|\bspeed\b|\bscal(?:ing|es?|ability)\b(?! (?:the )?(?:learning|lr|batch|loss|factor))|throughput|\befficien\w+|\bbandwidth\b"),
-    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|(?:low|poor|bad|worse|no|not|less|half|drop\w*|decreas\w+) (?:\w+ ){0,3}(?:speed(?:[- ]?up)?|scal(?:ing|ability)|throughput|efficien\w+|bandwidth)\b|(?:speed(?:[- ]?up)?|scal(?:ing|ability)|throughput|efficiency|bandwidth) (?:\w+ ){0,4}(?:low|poor|bad|wors|drop|decreas|degrad|half|only|not|n[’']t|limit)\w*|\binefficien\w+|(?:太|很|变|更|越来越|速度)慢|(?:no|not|n[’']t) (?:\w+ ){0,3}(?:any |much )?(?:gain|benefit)s?\b|time (?:\w+ ){0,3}(?:almost |nearly |about |roughly )?(?:the )?same\b|(?:\bno|\bnot|n[’']t|should be|expect\w*|supposed) (?:\w+ ){0,5}faster\b|\bfaster (?:on|with|using|than) (?:\w+ )?(?:one|1|a single|single|multi\w*)\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|(?:train\w*|epoch|it) (?:takes|took) (?:around |about )?\d+ ?(?:hours|mins?|minutes)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|(?:load(?:ing)?|data|step|iteration|epoch|training|running) time (?:\w+ ){0,3}(?:increas|grow|longer|doubl)\w*|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)"),
+    ("perf.low-efficiency", 3, r"\bslow(?:er|ly|s|ness|down|downs)?\b|(?:low|poor|bad|worse|no|not|less|half|drop\w*|decreas\w+) (?:\w+ ){0,3}(?:speed(?:[- ]?up)?|scal(?:ing|ability)|throughput|efficien\w+|bandwidth)\b|(?:speed(?:[- ]?up)?|scal(?:ing|ability)|throughput|efficiency|bandwidth) (?:\w+ ){0,4}(?:low|poor|bad|wors|drop|decreas|degrad|half|only|not|n[’']t|limit)\w*|\binefficien\w+|(?:太|很|变|更|越来越|速度)慢|(?:no|not|n[’']t) (?:\w+ ){0,3}(?:any |much )?(?:gain|benefit)s?\b|time (?:\w+ ){0,3}(?:almost |nearly |about |roughly )?(?:the )?same\b|(?:\bno|\bnot|n[’']t|should be|expect\w*|supposed) (?:\w+ ){0,5}faster\b|\bfaster (?:on|with|using|than) (?:\w+ )?(?:one|1|a single|single|multi\w*)\b|bottleneck|(?:takes?|took) (?:\w+ ){0,3}(?:longer|more time|too long|forever)|(?:train\w*|epoch|it) (?:takes|took) (?:around |about )?\d+ ?(?:hours|mins?|minutes)|low (?:gpu )?(?:util|usage)\w*|gpu[- ]?(?:util|usage)\w* (?:\w+ ){0,3}(?:low|drop|poor|decreas|fluctuat)\w*|time per (?:step|epoch|iteration)|(?:load(?:ing)?|data|step|iteration|epoch|training|running) time (?:\w+ ){0,3}(?:increas|grow|longer|doubl)\w*|overhead|(?:no|not) (?:\w+ ){0,3}(?:performance|speed) (?:boost|gain|improvement)|(?:performance|speed|throughput|bandwidth) (?:\w+ ){0,3}(?:not|n[’']t) (?:\w+ )?improv\w*"),
+    ("perf.low-efficiency", 2, _near(r"(?:training|step|epoch|iteration|running|execution|data|loading)? ?(?:times?|speeds?|throughputs?)|performance|images?/sec\w*|samples/sec\w*|fps", r"differs?|differences?|var(?:y|ies)|gaps?|regress\w*|degrad\w*|doubl\w+|increas\w+|the same|longer|decreas\w*|reduced|unstable", 5)),
     ("perf.low-efficiency", 1.5, r"(?:performance|perf) (?:\w+ ){0,3}(?:drop|decreas|degrad|los|wors|regress|bad|poor|issue|problem|did not|doesn.?t)\w*|(?:poor|bad|low|worse) (?:\w+ )?performance"),
     ("perf.unexpected-intermediate-result", 2.5, r"(?:different|wrong|inconsistent|incorrect|unexpected|weird|strange|inaccurate|bad|same) (?:\w+ ){0,2}(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accurac(?:y|ies)|parameters?|predictions?|behaviou?rs?|learning rate)|(?:wrong|inconsistent|incorrect|unexpected|weird|strange) (?:\w+ ){0,2}(?:numbers?|models?)\b|(?:low|lower|worse|poor) (?:validation |test |eval\w* |val )?results? (?:when|if|after) (?:validat|evaluat|test|infer)\w*|(?:validation|evaluation) (?:\w+ ){0,5}(?:is |are )(?:broken|wrong|incorrect)|only (?:sees?|ha(?:s|ve)|gets?|contains?|returns?) (?:half|its (?:own )?(?:share|part)|(?:a |the )?(?:part|fraction|subset|portion))\b|inconsisten\w+ (?:in|of|between) (?:\w+ ){0,3}(?:validation|eval\w*|results?|metrics?)|(?:loss(?:es)?|results?|outputs?|gradients?|grads?|weights|values?|metrics?|accuracy|parameters?|predictions?|learning rate) (?:\w+ ){0,4}(?:differ\w*|different|wrong|inconsistent|incorrect|not (?:the )?(?:same|equal|averaged|synced|synchroni[sz]ed|reduced|updated|shared|match\w*)|mismatch\w*|diverge\w*|zero|lower|higher|too (?:high|low))|not (?:averag|reduc|synchroni[sz]|aggregat|updat)\w+|(?:not|n[’']t) (?:give|be|get) (?:you )?(?:back )?the (?:exact|average|same|right|correct)\b|\bnot the (?:exact|same|right) (?:result|loss|value|gradient)s?"),
+    ("perf.unexpected-intermediate-result", 2.5, _near(_NUMBERS, _UNLIKE, 8)),
+    ("perf.unexpected-intermediate-result", 2.5, r"\b(?:wrong|incorrect|uncorrect|unexpected|curious|weird|strange|inconsistent) (?:\w+ ){0,3}(?:steps?|batches|samples|iterations|epochs?|global_?steps?|values?|averages?)\b|\b(?:steps?(?: per epoch)?|batches|samples|iterations|global_?steps?|metrics?|averages?) (?:\w+ ){0,6}(?:wrong|incorrect|uncorrect|unexpected|curious|weird|strange|inconsistent)\b"),
     ("perf.non-convergence", 4, r"(?:my|the) (?:metric|score) is|\bf1\b (?:score|on)"),
-    ("perf.non-convergence", 3, r"不收敛|损失不下降|掉精度|(?:精度|准确率)\S{0,12}(?:下降|降低|减小|变低|更低|不如|很低|较低)|\baccuracy (?:\w+ ){0,2}(?:issue|problem|gap)s?\b|(?:difference|gap) in accuracy|less accurate|\bflat[- ]?lin(?:e|es|ed|ing)\b|(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|\bnan\b|\bnans\b|loss (?:\w+ ){0,3}(?:explod|(?:very |too |extremely )?(?:large|huge|high\b)|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|(?:much|far|very|extremely|way) (?:higher|larger|bigger|large|huge) loss\w*|ideal accuracy|different accurac(?:y|ies)|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
+    ("perf.non-convergence", 3, r"不收敛|损失不下降|掉精度|(?:精度|准确率)\S{0,12}(?:下降|降低|减小|变低|更低|不如|很低|较低)|\baccuracy (?:\w+ ){0,2}(?:issue|problem|gap)s?\b|(?:difference|gap) in accuracy|less accurate|\bflat[- ]?lin(?:e|es|ed|ing)\b|(?:not?|never|n[’']t|fail\w* to|hard to|slow\w*|without|worse|poor) (?:\w+ ){0,2}converg\w*|converg\w* (?:\w+ ){0,3}(?:issue|problem|slow|wors|differ|fail|bad|poor)\w*|\bdiverg\w+|(?<![a-z])nans?(?![a-z])|loss (?:\w+ ){0,3}(?:explod|(?:very |too |extremely )?(?:large|huge|high\b)|not (?:decreas|drop|go|chang|improv)|n[’']t (?:decreas|drop|go|chang|improv)|increas|stuck|constant|inf)\w*|(?:not|n[’']t) (?:learn|train)\w* (?:anything|well|at all|properly|correctly)|(?:accuracy|score|auc|map|bleu|performance) (?:\w+ ){0,4}(?:drop|lower|decreas|degrad|wors|poor|bad|much low|stays?|stuck|low)\w*|(?:lower|worse|bad|poor|low|less) (?:\w+ ){0,2}(?:accuracy|score|auc|map|bleu)|(?:much|far|very|extremely|way) (?:higher|larger|bigger|large|huge) loss\w*|ideal accuracy|different accurac(?:y|ies)|reproduc\w+ (?:\w+ ){0,3}(?:accuracy|results?)"),
 )  # fmt: skip
-CUES = tuple(Cue(symptom, points, re.compile(text, re.IGNORECASE)) for symptom, points, text in _TABLE)
+_VAGUEST = 1.5  # points: cues of these failures with as few name no more than the thing
+_OF_THINGS = frozenset(
+    ("comm.setup-failure", "prep.communication-error", "prep.device-error", "prep.model-loading-failure", "fail.graph-execution-error")
+)  # fmt: skip
+CUES = tuple(
+    Cue(
+        symptom,
+        points,
+        re.compile(text, re.IGNORECASE),
+        points <= _VAGUEST and symptom in _OF_THINGS,
+    )
+    for symptom, points, text in _TABLE
+)
 
 FAILURE = re.compile(rf"\b{_FAIL}\b(?:{_GAP}[\w./'’-]+){{0,6}}", re.IGNORECASE)
 # An error in so many words, where FAILURE is content with "does not".
@@ -93,7 +127,7 @@ ERROR = re.compile(
 )
 # Reports of others, and a question whether there would be trouble, tell of none.
 MENTION = re.compile(
-    r"https?://\S+|\b(?:read\w*|see|saw|seen|found|search\w*|look\w*|refer\w*|according to|mentioned|through|from|per|related to)\W+(?:\w+\W+){0,3}?issues?\b"
+    r"https?://\S+|\bi (?:do|did|could|can)(?: ?not|n[’']?t) (?:really |fully |quite )?(?:know|understand|get (?:it|this|that|the point)|figure|start|use|run|set|have|need|want)\b|\b(?:make|making|be) sure (?:that )?(?:nothing|everything|no|it|this|all)\b[^.?!]{0,60}|\b(?:when|if|in case|once) (?:some|an?|one|any|the|several)\b(?: [\w-]+){0,5} (?:fails?|dies?|crash(?:es)?|go(?:es)? down|(?:is|are|get|gets) (?:lost|killed))\b[^.?!]{0,80}\?|\b(?:read\w*|see|saw|seen|found|search\w*|look\w*|refer\w*|according to|mentioned|through|from|per|related to)\W+(?:\w+\W+){0,3}?issues?\b"
     r"|\b(?:is|are|will|would|can|could) there (?:be )?(?:any |an? |some )?(?:problems?|issues?|bugs?|errors?|troubles?)\b[^.!?]{0,80}\?"
     r"|\bis (?:it|this|that) (?:just |maybe |perhaps )?an? (?:\w+ )?(?:bug|issue|problem|error)\b(?! that)"
     # what authors did, what would be if, what may be, and what is not so
@@ -116,13 +150,26 @@ HANG = re.compile(
 # At which stage a job that stands still stands: each time one of these is said.
 STAGES: tuple[tuple[Stage, float, re.Pattern[str]], ...] = (
     (Stage.COMM, 1.5, re.compile(r"init_process_group|hvd\.init|\.init\(\)|\binit\b|initiali[sz]\w*|rendezvous|tcp ?store|master_addr|createsession|waiting for (?:response|workers?|session)|server\.join|started server|tf_config", re.I)),
-    (Stage.COMM, 1.0, re.compile(r"\b(?:at|on|during|when|while|in) (?:the )?(?:start\w*|begin\w*|launch\w*|connect\w*|setup)|mpirun|horovodrun|torchrun|mpiexec|ssh\b|no (?:output|log|error)|nothing|(?:two|2|multi(?:ple)?|several|different)[- ]?(?:nodes?|machines?|hosts?|servers?|containers?)|docker|firewall|interface|network|kubectl|kube\w+|(?:pytorch|mpi|tf|train)jobs?\b|\bpods?\b|operator|placement groups?|ray status|autoscaler|does(?:n.?t| not) (?:run|start)\b", re.I)),
-    (Stage.PREP, 2.0, re.compile(r"(?:DDP|DistributedDataParallel|DataParallel|FSDP) ?\(|broadcast_\w+|broadcastglobalvariables\w*|broadcasting|(?:load|read|download|prepar)(?:s|ing)? (?:the |my |a )?(?:data|dataset|model|weights)|from_pretrained|line \d+,? .{0,40}(?:DDP|DistributedDataParallel)|creat(?:e|es|ing) (?:the )?model|prepare\(|deepspeed\.initialize|load(?:s|ed|ing)? (?:the |a |my |pre-?train(?:ed)? )+(?:model|weights|checkpoint)|wrap(?:s|ping)?\b|(?:to|\.cuda)\(", re.I)),
+    (Stage.COMM, 1.0, re.compile(r"\b(?:at|on|during|when|while|in) (?:the )?(?:start\w*|begin\w*|launch\w*|connect\w*|setup)|mpirun|horovodrun|torchrun|mpiexec|ssh\b|no (?:output|log|error)|nothing|(?:two|2|multi(?:ple)?|several|different)[- ]?(?:nodes?|machines?|hosts?|servers?|containers?)|docker|firewall|(?<!user )interface|network (?:interface|card|setting|config\w*|problem|connection)s?|same network|kubectl|kube\w+|(?:pytorch|mpi|tf|train)jobs?\b|\bpods?\b|operator|placement groups?|ray status|autoscaler|does(?:n.?t| not) (?:run|start)\b", re.I)),
+    (Stage.PREP, 2.0, re.compile(r"tokeni[sz]\w+|pre-?process\w*|dataset\.map|main_process_first|(?:data ?set|data)\W+(?:\w+\W+){0,2}?(?:load|process|map|prepar|read|download)\w*|before (?:the |actual )*train\w*|(?:DDP|DistributedDataParallel|DataParallel|FSDP) ?\(|broadcast_\w+|broadcastglobalvariables\w*|broadcasting|(?:load|read|download|prepar)(?:s|ing)? (?:the |my |a )?(?:data|dataset|model|weights)|from_pretrained|line \d+,? .{0,40}(?:DDP|DistributedDataParallel)|creat(?:e|es|ing) (?:the )?model|prepare\(|deepspeed\.initialize|load(?:s|ed|ing)? (?:the |a |my |pre-?train(?:ed)? )+(?:model|weights|checkpoint)|wrap(?:s|ping)?\b|(?:to|\.cuda)\(", re.I)),
     (Stage.TRAIN, 1.5, re.compile(r"after (?:the |a |an |about |around |several |some |few |one |first )*(?:\d[\d,.k~-]*\w* ?)?(?:th )?(?:epochs?|steps?|iterations?|batch(?:es)?|hours?|days?|minutes?|while|training|time)|epochs?\b|iterations?\b|\bsteps?\b|during (?:the )?train\w*|in the middle|randomly|sometimes|intermittent\w*|occasionally|backward|validation|evaluat\w+|end of (?:the )?train\w*|all_?reduce|all_?gather|barrier|stall\w*|optimizer|dataloader", re.I)),
     (Stage.TRAIN, 0.7, re.compile(r"\btrain(?:s|ed|ing)?\b|model\.fit|\bfit\b|deadlock|gpu[- ]util\w*|100 ?%", re.I)),
 )  # fmt: skip
 HANG_AT = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout", Stage.TRAIN: "perf.hang"}
 HANG_POINTS = 4.0
+
+# What a failure is about of which nothing else is told: words that a report of this symptom has more often than others.
+TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (symptom, re.compile(text, re.IGNORECASE))
+    for symptom, text in (
+        ("comm.setup-failure", r"multi[- ]?nodes?|(?:two|2|several|different|multiple) (?:nodes|machines|hosts|servers|instances|containers)|launch\w*|slurm|docker|kubernetes|k8s|\bpods?\b|mpirun|torchrun|init\w*|rendezvous|connect\w*"),
+        ("prep.other", r"config\w*|arguments?|yaml|preprocess\w*|environment variables?|prepar\w+"),
+        ("fail.communication-error", r"distributed|workers?\b|parameter ?servers?\b|restart\w*|peers?\b|ranks?\b|nccl|gloo|\brpc\b|ddp|all_?reduce|broadcast|elastic|\bps\b"),
+        ("fail.device-error", r"\bgpus?\b|devices?\b|cuda|driver"),
+        ("fail.graph-execution-error", r"strategy\b|estimators?\b|keras|graphs?\b|tf\.function|layers?\b|compil\w+|gradient|backward|autograd|optimizer"),
+        ("fail.tensor-mismatch", r"shapes?\b|tensors?\b|dimensions?|dtype|loss function|float\d*|labels?\b|inputs?\b"),
+    )
+)  # fmt: skip
 
 # Symptoms that the same words may mean: what is said for one of them speaks for a known cause of another, too, if less.
 FAMILIES: tuple[frozenset[str], ...] = (

@@ -41,6 +41,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"[Tt]h(?:is|e) optimizer (?:can only be called|cannot recogni[sz]e)"), {None: "fail.graph-execution-error"}, ("fix-optimizer", "fix-scope-assignment", "fix-model-construction")),
     (lazy(r"state_dict|checkpoint|\bload_model\b|\.h5\b|unpickl|weights file|pickle", re.I), {None: "fail.checkpoint-unusable"}, ()),
     (lazy(r"initiali[sz]\w+ torch\.distributed|current RPC agent", re.I), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-distributed-api-usage", "fix-command-line")),
+    (lazy(r"gloo/(?:context|rendezvous)|connectFullMesh"), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-network-setting", "fix-distributed-api-usage")),
     (lazy(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
     (lazy(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
     (lazy(r"^TypeError: \w*(?:reduce|gather|broadcast|alltoall|scatter)\w*\(\): incompatible function arguments"), _COMMUNICATION, _API),
@@ -66,6 +67,9 @@ _CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
 )  # fmt: skip
 # JAX takes its own frames out of tracebacks, so that what it refuses seems to be raised by the user's own line.
 _TRACES = lazy(r"\b(?:jnp|jax|lax|optax|flax|nnx)\.")
+
+# A library's function that writes a model, anywhere below the user's line.
+_SAVING = lazy(r" save(?:_(?:model|weights|checkpoint|state))?$")
 
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
@@ -166,7 +170,10 @@ def guess(event: Event, stage: Stage | None) -> Guess:
         return Guess(_DEVICE.get(stage, _DEVICE[None]), ("fix-device-assignment", "change-hardware"))
     if own is not None:
         return Guess(_BY_STAGE[stage], _OWN)
-    for text, table in ((asked, _CALLS), *((path, _PARTS) for path in _library_paths(event))):
+    paths = _library_paths(event)
+    if any(_SAVING.search(path) for path in paths):
+        return Guess("fail.checkpoint-unusable", ("save-single-device-weights-only", "fix-behavior-logic"))
+    for text, table in ((asked, _CALLS), *((path, _PARTS) for path in paths)):
         for pattern, by_stage, fixes in table:
             if pattern.search(text):
                 return Guess(by_stage.get(stage, by_stage[None]), fixes)

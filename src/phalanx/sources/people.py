@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from phalanx.model.lazy import lazy
+from phalanx.sources.glossary import has_ideograms, with_english
 from phalanx.sources.progress import position_of
 from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.text import fold
@@ -40,19 +41,29 @@ _FORM = lazy(
 )
 # What people answer to it on a line of its own: "no, not hang" complains of nothing.
 _ANSWER = lazy(r"^\W*(?:yes|yep|no|not|none|n/?a)\b.{0,40}$", re.I)
+# Headings of forms that put the person's own words into a fence of code.
+_WORDS_WANTED = lazy(r"^#{1,4} \W*(?:(?:Current|Actual|Expected) Behaviou?r|What happened)", re.I)
 _TITLE_END = " ¶ "  # stands between the title and the rest
+_TITLE_WORD = lazy(r"^[A-Za-z][\w'’]*(?:[-/][A-Za-z][\w'’]*)*[,.;:?!)]*$")
 _WORD = lazy(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _ADDRESS = lazy(r"https?://\S+")
 _FENCE = lazy(r"^\s*(?:```|~~~)")
 _LONE_TICK = lazy(r"^\s*`\s*$", re.MULTILINE)
 _FENCES = ("```", "~~~")
-_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):)")  # fmt: skip
+_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
     r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
+_FEWEST_SIGNS = 6  # of a language that is written without spaces: a sentence, not a name
+_LONGEST_TITLE = 300  # characters
+_CUT_OUT = 80  # lines: more is a log, whatever stands above it
+# A title that tells of trouble as people do: what, and in which circumstances.
+_TOLD_TITLE = lazy(
+    r"(?=.*(?:[Ee]rror|[Ee]xception|[Ff]ail|[Cc]rash|[Hh]ang|stuck|[Cc]annot|[Cc]an't|[Uu]nable|[Nn]ot |[Ss]low|[Ww]rong|[Dd]iffer|[Ii]ncreas|[Dd]rop|[Ll]ower|[Oo]nly|NaN|[Ww]hy|problem|issue)).*\b(?:when|while|with|after|during|if|using|on|in|for)\b"
+)
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _MOST_TRAINING = 0.4  # of the lines
 _LONGEST_PROSE = 12 << 10  # what is wrong is said in the title and the first paragraphs
@@ -71,7 +82,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     title = ""
     in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
     lines = [line for line in text.splitlines() if line.strip()]
-    is_form = False
+    is_form = asks_for_words = False
     by_ticks = (
         len(_LONE_TICK.findall(text)) % 2 == 0
     )  # some people fence with one: an odd number of them closes what began within a line
@@ -80,7 +91,9 @@ def words_of_person(text: str, name: str = "") -> str | None:
             in_fence = not in_fence
             continue
         training += position_of(line) is not None
-        if in_fence or _MACHINE.match(line):
+        if line.startswith("#"):
+            asks_for_words = _WORDS_WANTED.search(line[:80]) is not None
+        if (in_fence and not asks_for_words) or _MACHINE.match(line):
             machine += not in_fence
             continue
         if _TEMPLATE.match(line):
@@ -94,7 +107,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
         words = _ADDRESS.sub(" ", line).split()
         plain = sum(1 for word in words if _WORD.match(word))
         elsewhere = not line.isascii() and _PERSONAL_ELSEWHERE.search(line[:2000]) is not None
-        is_sentence = elsewhere or (len(words) >= 4 and plain >= 0.6 * len(words))
+        is_foreign = elsewhere or has_ideograms(line, _FEWEST_SIGNS)
+        is_sentence = is_foreign or (len(words) >= 4 and plain >= 0.6 * len(words))
         is_title = line.startswith("#") or (len(prose) == 0 and (len(words) >= 2 or elsewhere))
         if is_sentence or 2 <= len(words) == plain:
             perhaps += bool(_PERHAPS_PERSONAL.search(line[:2000]))
@@ -121,6 +135,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (whole >= 1 and machine == 0 and whole >= 0.3 * len(lines))
         or (template >= 1 and (whole >= 1 or sentences >= 2))
         or (is_titled and fences >= 1)
+        or (is_titled and len(lines) <= _CUT_OUT and _TOLD_TITLE.match(lines[0][:_LONGEST_TITLE]) is not None)
         or (is_titled and machine == 0 and len(lines) <= _SHORT and (perhaps or sentences) >= 1)
         or (
             is_titled
@@ -128,7 +143,9 @@ def words_of_person(text: str, name: str = "") -> str | None:
             and (sentences >= 1 or fences >= 2 or template >= 1 or len(lines) == 1)
         )
     )
-    return fold(title + _TITLE_END + " ".join(prose))[:_LONGEST_PROSE] if is_report else None
+    if not is_report:
+        return None
+    return fold(with_english(title) + _TITLE_END + with_english(" ".join(prose)))[:_LONGEST_PROSE]
 
 
 def _has_title(text: str) -> bool:
@@ -137,8 +154,10 @@ def _has_title(text: str) -> bool:
     if rest.partition("\n")[0].strip() or not (rest.strip() or first.startswith("#")):
         return False
     words = first.split()
-    plain = sum(1 for word in words if _WORD.match(word))
-    is_worded = (len(words) >= 3 and plain >= 0.5 * len(words)) or (len(words) == 2 and plain == 2)
+    plain = sum(1 for word in words if _TITLE_WORD.match(word))
+    is_worded = (len(words) >= 3 and plain >= 0.5 * len(words)) or (
+        len(words) == 2 and all(_WORD.match(word) for word in words)
+    )
     is_worded |= not first.isascii() and _PERSONAL_ELSEWHERE.search(first[:300]) is not None
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
@@ -176,6 +195,7 @@ def _is_output(text: str) -> bool:
         or _HEADING.match(text.lstrip())
         or _words().scan(text.encode("utf-8", "replace"))
         or (not text.isascii() and _PERSONAL_ELSEWHERE.search(text))
+        or (_TOLD_TITLE.match(text.lstrip()[:_LONGEST_TITLE].partition("\n")[0]) and _has_title(text))
     ):
         return False
     return _has_machine_line(text)

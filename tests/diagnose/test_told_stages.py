@@ -1,0 +1,35 @@
+"""The stage at which trouble comes, by what a person says."""
+
+from __future__ import annotations
+
+import pytest
+
+from phalanx.diagnose.told_stages import stage_shares, told_stages
+from phalanx.model import Stage
+
+
+def likeliest(text: str) -> Stage:
+    told = told_stages(text)
+    return max(told, key=lambda stage: told[stage])
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ("Two hosts ¶ I start it with mpirun over ssh. After ~75 epochs the training hangs.", Stage.TRAIN),
+        ("A job ¶ I want to train for many epochs with this optimizer. It hangs at init_process_group.", Stage.COMM),
+        ("Freezes ¶ We train 10 epochs. It gets stuck when wrapping the model in DDP(model).", Stage.PREP),
+    ],
+)
+def test_the_sentence_that_tells_of_the_trouble_counts_most(text: str, stage: Stage) -> None:
+    assert likeliest(text) is stage
+
+
+def test_a_neural_network_is_no_network_between_hosts() -> None:
+    assert told_stages("Running an LSTM network ¶ My network hangs.") == {}
+
+
+def test_where_nothing_is_told_the_counts_tell() -> None:
+    shares = stage_shares("It hangs ¶ why?", "horovod")
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert all(share > 0 for share in shares.values())
