@@ -18,7 +18,7 @@ from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.people import messages_in, words_of_person
-from phalanx.sources.progress import may_show_progress
+from phalanx.sources.progress import LONGEST, may_show_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
@@ -26,6 +26,7 @@ from phalanx.sources.secrets import redact
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
+from phalanx.sources.text import clean_text
 from phalanx.sources.window import Window
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
@@ -199,10 +200,10 @@ class _FileReader:
             return False
         lines = cleaned_lines(head)
         self._dialect = sniff(lines[:2000], self._survey.rank)
-        if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
-            text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
+        if piece.is_last and len(piece.data) <= _LONGEST_REPORT and self._survey.rank is None:
             # People do not name their reports after a rank.
-            self._survey.prose = words_of_person(text, name) if self._survey.rank is None else None
+            text = clean_text(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"))
+            self._survey.prose = words_of_person(text, name)
             self._survey.messages = messages_in(text) if self._survey.is_report else ()
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._is_log = True
@@ -268,7 +269,7 @@ class _FileReader:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
             is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
-            shown = is_worth and any(shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK))
+            shown = is_worth and any(shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK, 4 * LONGEST))
             self._looked_before = (window, shown)
         return self._looked_before[1]
 
