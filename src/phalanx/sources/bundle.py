@@ -114,7 +114,9 @@ def read_watch(name: str, text: str) -> list[Event]:
         only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
         facts = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
         facts["missing"] = tuple(rank for rank in facts.get("missing") or () if isinstance(rank, int))
-        events.append(Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=facts))
+        events.append(
+            Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=facts)
+        )
     return events
 
 
