@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from phalanx.diagnose.history import History
+from phalanx.sources.shapes import FOLDED
 
 _FEWEST_RANKS = 3  # of which two agree
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -36,39 +39,69 @@ class Statement:
     common: str
 
 
+@lru_cache(maxsize=1)  # several claims of one diagnosis ask
 def stated_otherwise(history: History) -> Statement | None:
     """The one rank that states another number than all others, which agree; none where several do."""
-    lines: dict[int, dict[str, list[tuple[str, str]]]] = {}
-    for file in history.seen.files:
-        for rank, entry in file.ranks.items():
-            if rank is not None and not file.is_report:
-                lines.setdefault(rank, {}).update(_numbers(text) for _, text in entry.opening)
-    if len(lines) < _FEWEST_RANKS or lines.keys() < history.world.all_ranks:
+    files = [file for file in history.seen.files if not file.is_report]
+    spoken = [(rank, entry.opening) for file in files for rank, entry in file.ranks.items() if rank is not None]
+    ranks = {rank for rank, _ in spoken}
+    if len(ranks) < _FEWEST_RANKS or ranks < history.world.all_ranks:
         return None
+    lines: dict[int, dict[str, _Numbers]] = {rank: {} for rank in ranks}
+    for rank, opening in spoken:
+        lines[rank].update(_numbers(text) for _, text in opening)
     found: list[Statement] = []
-    for template in set.intersection(*(set(own) for own in lines.values())):
+    for template in [one for one in lines[min(ranks)] if all(one in own for own in lines.values())]:
         rows = {rank: own[template] for rank, own in lines.items()}
-        found.extend(one for place in range(min(map(len, rows.values()))) if (one := _odd(rows, place)) is not None)
+        fewest = min(len(row.printed) for row in rows.values())
+        found.extend(one for place in range(fewest) if (one := _odd(rows, place)) is not None)
     return found[0] if len({one.rank for one in found}) == 1 else None
 
 
-def _numbers(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """A line without its numbers, and each number with what stands around it."""
+class _Numbers(NamedTuple):
+    """The numbers of a line, and what stands around each."""
+
+    printed: list[str]
+    around: tuple[str, ...]
+
+
+class _Form(NamedTuple):
+    """A line without its numbers; where it bears a time, where its numbers stand without that, and what around them."""
+
+    template: str
+    times: tuple[tuple[int, int], ...]
+    numbers: tuple[tuple[int, int], ...]
+    around: tuple[str, ...]
+
+
+def _numbers(text: str) -> tuple[str, _Numbers]:
+    """A line's template and its numbers. Ranks say the same with other digits, so a form is found once for all of them."""
+    form = _remembered(text.encode().translate(FOLDED)) if text.isascii() else _form_of(text)
+    for start, stop in reversed(form.times):
+        text = text[:start] + text[stop:]
+    return form.template, _Numbers([text[start:stop] for start, stop in form.numbers], form.around)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(folded: bytes) -> _Form:
+    return _form_of(folded.decode())
+
+
+def _form_of(text: str) -> _Form:
     plain = _CLOCK.sub("", text)
-    around = [
-        (match[0], f"{plain[max(0, match.start() - 24) : match.start()]}|{plain[match.end() : match.end() + 14]}")
-        for match in _NUMBER.finditer(plain)
-    ]
-    return _NUMBER.sub("#", plain).strip(), around
+    spans = tuple(match.span() for match in _NUMBER.finditer(plain))
+    around = tuple(f"{plain[max(0, start - 24) : start]}|{plain[stop : stop + 14]}" for start, stop in spans)
+    times = tuple(match.span() for match in _CLOCK.finditer(text))
+    return _Form(_NUMBER.sub("#", plain).strip(), times, spans, around)
 
 
-def _odd(rows: dict[int, list[tuple[str, str]]], place: int) -> Statement | None:
-    values = {rank: row[place][0] for rank, row in rows.items()}
+def _odd(rows: dict[int, _Numbers], place: int) -> Statement | None:
+    values = {rank: row.printed[place] for rank, row in rows.items()}
     counts = Counter(values.values()).most_common()
     if len(counts) != 2 or counts[1][1] != 1 or counts[0][1] < 2:
         return None
     rank = next(rank for rank, value in values.items() if value == counts[1][0])
-    before, _, after = rows[rank][place][1].partition("|")
+    before, _, after = rows[rank].around[place].partition("|")
     for pattern, cause in _ABOUT:
         if pattern.search(_NUMBER.split(before)[-1]) or pattern.match(after.lstrip(" -_")):
             return Statement(rank, cause, counts[1][0], counts[0][0])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import Event, EventKind, bundle
+from phalanx.sources.text import clean_text
 
 _EXIT_SCHEMA = "phalanx.exit/1"
 _LARGEST = 64 << 20
@@ -82,7 +83,7 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
         return None
     try:
         rank, code = int(record["rank"]), int(record["code"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     why = record.get("why") if isinstance(record.get("why"), dict) else {}
     by = record.get("by")
@@ -94,7 +95,7 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if by:
         text += f" (ended because {by})"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
-    return Event(EventKind.EXIT, text, name, 1, rank, source="bundle", data=data)
+    return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data)
 
 
 def read_watch(name: str, text: str) -> list[Event]:
@@ -113,7 +114,9 @@ def read_watch(name: str, text: str) -> list[Event]:
         only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
         facts = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
         facts["missing"] = tuple(rank for rank in facts.get("missing") or () if isinstance(rank, int))
-        events.append(Event(kind, str(seen.get("text", "")), name, number, only, source="watch", data=facts))
+        events.append(
+            Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=facts)
+        )
     return events
 
 

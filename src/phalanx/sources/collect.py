@@ -18,14 +18,16 @@ from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.people import messages_in, words_of_person
-from phalanx.sources.progress import may_show_progress
+from phalanx.sources.progress import LONGEST, may_show_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
+from phalanx.sources.second_look import SecondLook
 from phalanx.sources.secrets import redact
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
+from phalanx.sources.text import clean_text
 from phalanx.sources.window import Window
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
@@ -35,6 +37,7 @@ _LONGEST_REPORT = 512 << 10
 _REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and to hold what is said in it
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
+_LOOKED_AGAIN = 500  # lines of one piece with one needle, if its first was not what is meant
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
 _LONGEST_MESSAGE = 16 << 10  # characters of an event that rules are asked about
 _LOOKED_BACK = 30  # lines before a match in which training may show
@@ -62,6 +65,11 @@ class Collector:
         except hyperscan.error:  # seldom: an expression that the engine does not take
             common = [pattern.expression.pattern for pattern in self._patterns if pattern.is_common]
             return self._prepare(self._patterns, refused_expressions(common))
+
+    @cached_property
+    def second_look(self) -> SecondLook:
+        """For needles that are looked for once in a piece, if their first occurrence is not what is meant."""
+        return SecondLook(self.needles.needles)
 
     def _prepare(self, patterns: Sequence[Pattern], refused: Collection[str]) -> NeedleSet:
         numbers: dict[Needle, int] = {}
@@ -128,6 +136,7 @@ class _FileReader:
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
         self._looked_before: tuple[Window | None, bool] = (None, False)
+        self._shown: set[Hashable] = set()  # patterns that are wanted once and were found
         self._done: set[int] = set()  # needles of which nothing more is learned before the file's end
         self._first: list[Event] = []
         self._last: deque[Event] = deque(maxlen=_KEPT_EVENTS)
@@ -199,10 +208,10 @@ class _FileReader:
             return False
         lines = cleaned_lines(head)
         self._dialect = sniff(lines[:2000], self._survey.rank)
-        if piece.is_last and len(piece.data) <= _LONGEST_REPORT:
-            text = piece.data[:_REPORT_HEAD].decode("utf-8", "replace")
+        if piece.is_last and len(piece.data) <= _LONGEST_REPORT and self._survey.rank is None:
             # People do not name their reports after a rank.
-            self._survey.prose = words_of_person(text, name) if self._survey.rank is None else None
+            text = clean_text(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"))
+            self._survey.prose = words_of_person(text, name)
             self._survey.messages = messages_in(text) if self._survey.is_report else ()
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._is_log = True
@@ -211,6 +220,7 @@ class _FileReader:
     def _scan(self, piece: Piece) -> None:
         looked: Counter[str] = Counter()
         most = _READ_AT_END if piece.is_last else _READ
+        unmeant: set[int] = set()  # needles that stand on a line of which nothing else was asked
         for hit in hits(piece, self._needles, self._done):
             is_tail = piece.is_last and hit.start >= len(piece.data) - EDGE
             window: Window | None = None
@@ -220,6 +230,8 @@ class _FileReader:
                         self._tried[pattern.key] += 1
                         window = window or Window(self._input.name, piece, hit, self._dialect)
                         self._try(pattern, window, window.text, None)
+                        if pattern.once and pattern.key not in self._shown:
+                            unmeant.add(number)
                 if number not in self._owner.readers_at and all(map(self._is_known, self._owner.patterns_at[number])):
                     self._done.add(number)
             readers = [reader for number in hit.needles for reader in self._owner.readers_at.get(number, ())]
@@ -229,6 +241,26 @@ class _FileReader:
                     window = window or Window(self._input.name, piece, hit, self._dialect)
                     for event in reader.read(window):
                         self._add(event, window)
+        if unmeant:
+            self._look_again(piece, unmeant)
+
+    def _look_again(self, piece: Piece, numbers: set[int]) -> None:
+        """Try what is wanted once on all other lines with these needles: only their first ones were looked for."""
+        self._owner.second_look.prepare(numbers)
+        wanted = {number: self._owner.patterns_at[number] for number in numbers}
+        looked: Counter[int] = Counter()
+        for hit in hits(piece, self._owner.second_look):
+            window: Window | None = None
+            for number in hit.needles & wanted.keys():
+                window = window or Window(self._input.name, piece, hit, self._dialect)
+                for pattern in wanted[number]:
+                    if pattern.key not in self._shown:
+                        self._try(pattern, window, window.text, None)
+                looked[number] += 1
+                if looked[number] >= _LOOKED_AGAIN or all(one.key in self._shown for one in wanted[number]):
+                    del wanted[number]
+            if not wanted:
+                return
 
     def _is_known(self, pattern: Pattern) -> bool:
         """Nothing is learned from another match before the file's end: it has been seen, or tried often enough."""
@@ -254,6 +286,8 @@ class _FileReader:
         rank = event.rank if event is not None else window.speaker.rank
         slot = (pattern.key, rank)
         self._kept[slot] += 1
+        if pattern.once:
+            self._shown.add(pattern.key)
         captures = {name: redact(value) for name, value in captures_of(match).items()}
         after = self._trained_before(rank, window)
         made = Match(pattern.key, event or window.line_event, captures, after)
@@ -268,7 +302,9 @@ class _FileReader:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
             is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
-            shown = is_worth and any(shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK))
+            shown = is_worth and any(
+                shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK, 4 * LONGEST)
+            )
             self._looked_before = (window, shown)
         return self._looked_before[1]
 

@@ -28,6 +28,7 @@ _GOLDEN = 0.618034  # steps of it never fall on the same place
 _DENSE = 16  # if lines with keys make up more than one such part of a piece, the keys spare nothing
 _LEAST_TELLING = 256 << 10  # bytes; a smaller piece says nothing of what the log is like
 _MOST_LEARNT = 6
+_FIRST = hyperscan.HS_FLAG_SINGLEMATCH
 _RAREST = 10_000  # a pair of bytes seen less often than once in so many is as good as unseen
 # A needle of three bytes that no log holds. Hyperscan strides over the bytes where all needles are longer, and then has to
 # look twice so often that it is slower by half.
@@ -135,6 +136,7 @@ class GatedNeedles:
         lowered = sample.lower()
         is_sampled = cache(lambda text: text.lower().encode() in lowered)
         wanted: tuple[set[bytes], set[bytes]] = (set(), set())  # as they are, and in any case of letters
+        once, often = set[bytes](), set[bytes]()  # literals, by how many of their occurrences are wanted
         common: dict[int, Needle] = {}
         for number, needle in enumerate(self._all.needles):
             texts = needle.literals_rare_by(is_sampled)
@@ -144,16 +146,23 @@ class GatedNeedles:
                 common[number] = needle
             else:
                 wanted[needle.ignores_case].update(literals)
+                (once if needle.once and not needle.is_expression else often).update(literals)
         seen = parts_of(sample)
-        self._keys = _compile_keys(choose_keys(wanted[0], sample, seen), choose_keys(wanted[1], lowered, seen))
+        exact, folded = choose_keys(wanted[0], sample, seen), choose_keys(wanted[1], lowered, seen)
+        self._keys = _compile_keys(exact, folded, once - often)
         self._common = compile_needles(list(common.values()), list(common))
         self._learnt += 1
 
 
-def _compile_keys(exact: set[bytes], folded: set[bytes]) -> hyperscan.Database:
-    """A database of keys. They are bytes, not text: a key may begin in the middle of a character."""
+def _compile_keys(exact: set[bytes], folded: set[bytes], once: Container[bytes]) -> hyperscan.Database:
+    """A database of keys. They are bytes, not text: a key may begin in the middle of a character.
+
+    A literal that the sample is full of is its own key, and no other's if it is longer than a key; of one that is wanted `once`
+    in a piece, the first occurrence is enough here too.
+    """
     keys = [_SHORT, *sorted(exact), *sorted(folded)]
     flags = [0] * (len(exact) + 1) + [hyperscan.HS_FLAG_CASELESS] * len(folded)
+    flags = [flag | _FIRST if len(key) > KEY and key in once else flag for key, flag in zip(keys, flags, strict=True)]
     return compiled([spelt_out(key) for key in keys], range(len(keys)), flags)
 
 

@@ -23,6 +23,7 @@ import zstandard
 
 from phalanx.model import Unchecked
 from phalanx.sources.bundle import evidence_of, is_bundle
+from phalanx.sources.text import shown_name
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -78,7 +79,9 @@ def _walk(top: Path, unchecked: list[Unchecked]) -> Iterator[Input]:
     count = 0
 
     def refuse(error: OSError) -> None:
-        unchecked.append(Unchecked(f"folder {error.filename}: {error.strerror}", "permission to read it"))
+        unchecked.append(
+            Unchecked(f"folder {shown_name(str(error.filename))}: {error.strerror}", "permission to read it")
+        )
 
     for folder, folders, files in os.walk(top, onerror=refuse):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
@@ -89,13 +92,16 @@ def _walk(top: Path, unchecked: list[Unchecked]) -> Iterator[Input]:
                 continue
             count += 1
             if count > _MOST_FILES:
-                unchecked.append(Unchecked(f"more than {_MOST_FILES} files below {top}", "a narrower folder"))
+                unchecked.append(
+                    Unchecked(f"more than {_MOST_FILES} files below {shown_name(str(top))}", "a narrower folder")
+                )
                 return
             if (one := _regular(path, str(path.relative_to(top)), unchecked)) is not None:
                 yield one
 
 
 def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = False) -> Input | None:
+    name = shown_name(name)
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):

@@ -14,6 +14,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.bundle import is_watch, read_exit, read_watch
 from phalanx.sources.readers.exits import normal_code
 from phalanx.sources.secrets import redact
+from phalanx.sources.text import clean_text
 
 _LARGEST = 1 << 20
 _FRAME = re.compile(
@@ -43,7 +44,7 @@ def read_record(name: str, head: bytes, rank: int | None) -> list[Event] | None:
     if str(loaded.get("schema", "")).startswith("phalanx."):
         return []  # a manifest, a report: what they state is taken from them elsewhere
     if loaded and all(
-        re.fullmatch(r"(?:rank)?\d+", str(key)) and isinstance(value, int) for key, value in loaded.items()
+        re.fullmatch(r"(?:rank)?[0-9]{1,9}", str(key)) and isinstance(value, int) for key, value in loaded.items()
     ):
         return [_exit(name, int(key.removeprefix("rank")), value) for key, value in loaded.items()]
     if isinstance(loaded.get("message"), dict | str):
@@ -63,6 +64,7 @@ def _error_file(name: str, rank: int | None, message: dict[str, Any] | str) -> E
     else:
         extra = message.get("extraInfo") if isinstance(message.get("extraInfo"), dict) else {}
         text, stack = str(message.get("message", "")), str((extra or {}).get("py_callstack", ""))
+    text, stack = clean_text(text), clean_text(stack)
     frames = tuple(
         Frame(match["file"], int(match["line"]), match["function"], (match["source"] or "").strip())
         for match in _FRAME.finditer(stack)

@@ -24,7 +24,7 @@ from phalanx.sources.progress import (
 from phalanx.sources.scales import Stated, devices_in
 
 _REMEMBERED = 2048  # shapes; each takes about as much room as its line
-_FOLDED = bytes.maketrans(b"123456789", b"000000000")
+FOLDED = bytes.maketrans(b"123456789", b"000000000")  # every digit becomes a 0
 _MEASURES = ("/s", "sec", "took")  # what lines that tell of no step measure
 _HEXADECIMAL = b"0x"  # the one thing that is told by a digit
 
@@ -63,14 +63,14 @@ def shape_of(text: str) -> Shape:
     """What a line tells, by its shape; of lines that are long or not ASCII found out each time."""
     if len(text) > LONGEST or not text.isascii():
         return _found_in(text)
-    return _remembered(text.encode().translate(_FOLDED))
+    return _remembered(text.encode().translate(FOLDED))
 
 
 def is_ordinary_line(text: str) -> bool:
     """As `is_ordinary`, by the shape of a line."""
     if len(text) > LONGEST or not text.isascii():
         return is_ordinary(text)
-    folded = text.encode().translate(_FOLDED)
+    folded = text.encode().translate(FOLDED)
     return is_ordinary(text) if _HEXADECIMAL in folded.lower() else _remembered_ordinary(folded)
 
 

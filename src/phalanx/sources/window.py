@@ -68,13 +68,14 @@ class Window:
                 taken += 1
                 yield number, text
 
-    def preceding(self, most: int = 8) -> Iterator[str]:
-        """The lines just before, nearest first, of whichever speaker."""
+    def preceding(self, most: int = 8, longest: int = LONGEST_LINE) -> Iterator[str]:
+        """The lines just before, nearest first, of whichever speaker; without those of more bytes than `longest`."""
         data, stop, count = self.piece.data, self.hit.start - 1, 0
         while stop > 0 and count < most:
             floor = max(0, stop - LONGEST_LINE)  # of an endless line, only so much
             start = max(data.rfind(b"\n", floor, stop) + 1, floor)
-            yield self.dialect.read(clean(data[start:stop]))[1]
+            if stop - start <= longest:
+                yield self.dialect.read(clean(data[start:stop]))[1]
             stop, count = start - 1, count + 1
 
     @property
