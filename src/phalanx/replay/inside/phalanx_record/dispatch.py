@@ -134,7 +134,7 @@ def _hear_failures() -> None:
     kind.wait = wait
 
 
-_BY_FUTURE = ("torch.autograd.graph", "torch.distributed.distributed_c10d")
+_BY_FUTURE = ("torch.autograd", "torch.autograd.graph", "torch.distributed.distributed_c10d")
 
 
 def _goes_by_future() -> bool:
