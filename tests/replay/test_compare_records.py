@@ -16,8 +16,10 @@ from phalanx.replay.recordings import ReplayError, open_recording
 COUNT = 2000  # elements: more than is kept whole by everybody
 
 
-def made(folder: Path, size: int, values: list[float], ends: bool = True, shape: int = COUNT) -> Path:
-    """A job in which every step reduces one tensor; its result is this value everywhere."""
+def made(
+    folder: Path, size: int, values: list[float], ends: bool = True, shape: int = COUNT, odd: int | None = None
+) -> Path:
+    """A job in which every step reduces one tensor; its result is this value everywhere. All ranks hand in the same but an odd one."""
     for rank in range(size):
         journal = Journal(str(folder / "attempt0" / f"rank{rank}" / "record"))
         journal.meta(schema="phalanx.record/1", rank=rank, mode="full", **({"ended": 1.0} if ends else {}))
@@ -27,7 +29,8 @@ def made(folder: Path, size: int, values: list[float], ends: bool = True, shape:
             begin, end = share(len(data), rank, size)
             mark = f"{hash(value) & (1 << 64) - 1:016x}"
             facts = {"n": step, "q": step, "s": step, "op": "allreduce_", "g": "0", "shapes": [["float32", shape]]}
-            journal.line("call", **facts, line="train.py:9", **{"in": [mark]})
+            given = mark if odd is None or rank == odd else f"{step:016x}"
+            journal.line("call", **facts, line="train.py:9", **{"in": [given]})
             place = journal.tensor(str(step), data[begin:end])
             journal.line("done", n=step, out=[mark], at=place, share=[begin, end], of=len(data))
         journal.close()
@@ -83,3 +86,10 @@ def test_fingerprints_of_another_kind_are_refused(tmp_path: Path) -> None:
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "fingerprints": "words64"}))
     with pytest.raises(ReplayError, match="another release"):
         compared(one, one)
+
+
+def test_the_rank_that_handed_in_something_else_is_named_and_not_who_received_it(tmp_path: Path) -> None:
+    one, other = made(tmp_path / "one", 3, [1.0, 2.0, 3.0], odd=1), made(tmp_path / "other", 3, [1.0, 2.5, 3.5], odd=1)
+    found = compared(one, other)
+    assert found.parting is not None
+    assert (found.parting.what, found.parting.step, found.parting.rank) == ("input", 1, 1)

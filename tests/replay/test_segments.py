@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from phalanx.replay.inside.phalanx_record import segments
 from phalanx.replay.inside.phalanx_record.segments import (
     RESULT,
     SEGMENTS,
@@ -113,3 +114,34 @@ def test_nothing_is_found_in_memory_that_nobody_wrote() -> None:
     assert not is_room(room)
     with tempfile.TemporaryFile() as other:
         assert not is_room(other.fileno())
+
+
+def test_a_ring_leaves_the_job_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that never steps keeps results of one stretch for ever: it must not be killed for it."""
+    monkeypatch.setattr(segments, "_free_memory", lambda: 100 << 20)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    room = make_room()
+    segment = Segment(room, 0)
+    segment.begin(1)
+    kept: list[int] = []
+
+    def fill() -> None:
+        while len(kept) < 100:
+            space = segment.reserve(RESULT, {"n": len(kept)}, 1 << 20)
+            ctypes.memset(space.address, 1, 1 << 20)
+            space.commit()
+            kept.append(1)
+
+    with pytest.raises(OSError, match="100 MiB of memory are free"):
+        fill()
+    assert 10 < len(kept) < 50
+    held = os.fstat(room).st_blocks
+    segment.release()
+    assert os.fstat(room).st_blocks < held / 10
+    os.close(room)
+
+
+def test_free_memory_is_known_here() -> None:
+    free = segments._free_memory()
+    assert free is not None
+    assert free > 0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phalanx.replay.changes import Change
-from phalanx.replay.divergence import Verdict, _part, _with_difference, _without_difference
+from phalanx.replay.divergence import Verdict, _order, _part, _with_difference, _without_difference
 from phalanx.replay.recordings import Recording
 from phalanx.replay.rerun import Replayed
 
@@ -98,3 +98,10 @@ def test_replays_of_different_length_differ_from_each_other(tmp_path: Path) -> N
     assert "at step 3" in str(_part(one, two))
     assert "at step 3" in str(_part(two, one))
     assert "at step 4: step" in str(_part(one, three))
+
+
+def test_among_ranks_the_one_that_handed_in_something_else_came_first(tmp_path: Path) -> None:
+    victim = replayed(tmp_path, differences=(difference("result", 4, n=9),))
+    culprit = replayed(tmp_path, rank=1, differences=(difference("input", 4, n=9), difference("result", 4, n=9)))
+    later = replayed(tmp_path, rank=2, differences=(difference("input", 4, n=10),))
+    assert [one.rank for one in sorted([later, victim, culprit], key=_order)] == [1, 0, 2]

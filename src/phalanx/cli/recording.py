@@ -15,6 +15,7 @@ from phalanx.replay.record import (
     framework_of,
     frameworks_for,
     keep_sources,
+    lacks_steps,
     settings_for,
     size_of,
 )
@@ -97,6 +98,12 @@ def end_recording(bundle: Path, recorder: Recorder) -> None:
     if mode == Mode.LIGHT and framework_of(bundle) != "torch":
         again = f"to be compared with another run: phalanx compare {bundle} OTHER"
     typer.echo(f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; {again}", err=True)
+    if lacks_steps(bundle):
+        typer.echo(
+            "phalanx: no optimizer of PyTorch's stepped, so no steps were counted and there are no checkpoints; a script that trains without one "
+            "says so after each pass: phalanx.checkpoint(model=model, step=number)",
+            err=True,
+        )
 
 
 def _sources_folder(command: list[str], is_module: bool) -> Path:

@@ -50,6 +50,11 @@ class Parting:
     names: tuple[str, ...] = ()
     largest: float | None = None  # difference, absolute
     relative: float | None = None  # to the largest value
+    call: int = 0  # of its rank, from 0
+
+    def order(self) -> tuple[int, int, bool]:
+        """By which the first of several is found: who handed in something else comes before those that received what came of it."""
+        return self.step, self.call, self.what == "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def compare(one: Recording, other: Recording) -> Comparison:
         raise ReplayError(str(error)) from error
     if not compared:
         raise ReplayError("nothing in the two recordings can be compared: no call of one has its like in the other")
-    first = min(partings, key=lambda parting: parting.step) if partings else None
+    first = min(partings, key=Parting.order) if partings else None
     fidelity = "bitwise" if same_size and not any("stack" in note for note in notes) else "tolerance"
     notes += _cut_short(left, right, ranks if same_size else ranks[:1])
     if first is not None:
@@ -167,7 +172,7 @@ def _parting(
     relative: float | None = None,
 ) -> Parting:
     places = (str(line.get("line", "")), str(against.get("line", "")))
-    return Parting(rank, int(line["s"]), what, text, places, tuple(names), largest, relative)
+    return Parting(rank, int(line["s"]), what, text, places, tuple(names), largest, relative, int(line["n"]))
 
 
 def _by_how_much(

@@ -130,7 +130,7 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
     raised = [one for one in replays if one.exception and not stopped]
     first = None
     if parted:
-        earliest = min(parted, key=lambda one: (first_difference(one) or {}).get("step", 0))
+        earliest = min(parted, key=_order)
         first = first_difference(earliest)
         verdict = Verdict.SOFTWARE if changes else Verdict.DIFFERS
         ranks = ", ".join(str(one.rank) for one in parted)
@@ -156,6 +156,12 @@ def judge_all(recording: Recording, command: Command, wish: Wish, work: Path) ->
         fidelity,
         recording.mode,
     )
+
+
+def _order(one: Replayed) -> tuple[int, int, bool]:
+    """Who came first: a rank that handed in something else comes before those that received what came of it."""
+    first = first_difference(one) or {}
+    return first.get("step", 0), first.get("n", -1), first.get("kind") == "result"
 
 
 def first_difference(one: Replayed) -> dict[str, Any] | None:

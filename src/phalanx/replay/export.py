@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -48,11 +49,12 @@ def export(
         raise ReplayError(f"rank {rank} left no recording in {recording.attempt}")
     if folder.exists() and any(folder.iterdir()):
         raise ReplayError(f"--export {folder}: the folder is not empty; give a new one")
-    begin = begin_at(recording, [rank], first)
-    end = int(recording.ranks[rank].get("steps", 0)) if last is None else last
+    end = _last_step(recording, rank) if last is None else last
+    begin = _begin(recording, rank, first, end)
+    root, words = _layout(command)
     folder.mkdir(parents=True, exist_ok=True)
     _copy_record(recording, rank, folder / "recording", begin, end)
-    left_out = _copy_sources(recording, rank, command, folder / "script", include)
+    left_out = _copy_sources(recording, rank, command, root, folder / "script", include)
     shutil.copytree(INSIDE, folder / "inside", ignore=shutil.ignore_patterns("__pycache__"))
     settings = {
         "replays": True,
@@ -64,17 +66,40 @@ def export(
         "last": -1 if last is None else last,
         "trusts_objects": trusts_objects,
     }
-    words = [str(word) for word in command.argv[1:]]
     variables = taken_variables(recording.environment(rank), command.sources)
     salt = str(recording.ranks[rank].get("software", {}).get("PYTHONHASHSEED", ""))
     variables |= {"PYTHONHASHSEED": salt} if salt.isdigit() else {}
-    facts = {"command": words, "settings": settings, "environment": variables}
+    sources = command.sources.resolve().relative_to(root).as_posix()
+    facts = {"command": words, "sources": sources, "settings": settings, "environment": variables}
     (folder / "repro.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     shutil.copyfile(Path(__file__).with_name("repro.py"), folder / "repro.py")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     done = Exported(folder, begin, end, size, tuple(left_out))
     (folder / "README.md").write_text(_readme(recording, rank, words, done), encoding="utf-8")
     return done
+
+
+def _last_step(recording: Recording, rank: int) -> int:
+    """How far the rank came, by its log: one that was killed has told nobody else."""
+    return max((int(line["s"]) for line in lines_of(recording.folder(rank)) if "s" in line), default=0)
+
+
+def _begin(recording: Recording, rank: int, first: int | None, end: int) -> int:
+    """Where nothing is asked for, as near before the last step as a state was kept: the reproducer is to be small."""
+    if first is None:
+        with contextlib.suppress(ReplayError):
+            return begin_at(recording, [rank], max(end - 1, 0))
+    return begin_at(recording, [rank], first)
+
+
+def _layout(command: Command) -> tuple[Path, list[str]]:
+    """The folder that the reproducer's stands for, and what is run in it: the one that the user stands in, if the script lies below."""
+    here, sources = command.folder.resolve(), command.sources.resolve()
+    root = here if sources.is_relative_to(here) else sources
+    words = [str(word) for word in command.argv[1:]]
+    if words[0] != "-m":
+        words[0] = (here / words[0]).resolve().relative_to(root).as_posix()
+    return root, words
 
 
 def _copy_record(recording: Recording, rank: int, target: Path, begin: int, end: int) -> None:
@@ -104,7 +129,7 @@ def _copy_record(recording: Recording, rank: int, target: Path, begin: int, end:
     if begin:
         kind = "snapshot" if recording.mode == "ring" else "checkpoint"
         name = f"{kind}-{begin:08d}"
-        shutil.copytree(recording.folder(rank) / name, place / name)
+        shutil.copytree(recording.folder(rank) / name, place / name, symlinks=True)
 
 
 def _step_of(line: dict[str, Any], sizes: dict[int, Any]) -> int:
@@ -132,9 +157,10 @@ def _copy_result(
 
 
 def _copy_sources(
-    recording: Recording, rank: int, command: Command, target: Path, include: Sequence[Path]
+    recording: Recording, rank: int, command: Command, root: Path, target: Path, include: Sequence[Path]
 ) -> list[str]:
-    names = list(recording.ranks[rank].get("sources", {}))
+    # A bundle may name anything; what is no source is data, or somebody's secret.
+    names = [name for name in recording.ranks[rank].get("sources", {}) if name.endswith(".py")]
     left_out = []
     base = command.sources.resolve()
     for name in names:
@@ -142,14 +168,14 @@ def _copy_sources(
         if not path.is_relative_to(base) or not path.is_file():
             left_out.append(name)
             continue
-        place = target / path.relative_to(base)
+        place = target / path.relative_to(root)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(redact(path.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
     for path in include:
         whole = path.resolve()
         if not whole.exists():
             raise ReplayError(f"--include {path}: no such file")
-        place = target / (whole.relative_to(base) if whole.is_relative_to(base) else whole.name)
+        place = target / (whole.relative_to(root) if whole.is_relative_to(root) else whole.name)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(whole, place) if whole.is_dir() else shutil.copyfile(whole, place)
     return left_out

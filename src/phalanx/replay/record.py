@@ -78,6 +78,19 @@ def framework_of(bundle: Path) -> str:
     return "torch"
 
 
+def lacks_steps(bundle: Path) -> bool:
+    """Whether PyTorch was recorded and no rank that ended counted a step: then there are no checkpoints, and a ring has no begin."""
+    found = []
+    for meta in bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"):
+        try:
+            told = json.loads(meta.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if "steps" in told and told.get("framework") != "tensorflow":
+            found.append(int(told["steps"]))
+    return bool(found) and not any(found)
+
+
 def size_of(bundle: Path) -> tuple[int, int]:
     """Bytes of all recordings in a bundle, and of these the tensors'."""
     whole = tensors = 0

@@ -19,7 +19,7 @@ def main() -> int:
         settings["attempt"] = recording
         settings["folder"] = os.path.join(recording, "rank%d" % settings["rank"], "record")
         settings["result"] = found
-        settings["script"] = os.path.join(HERE, "script")
+        settings["script"] = os.path.normpath(os.path.join(HERE, "script", facts["sources"]))
         settings["debugger"] = "--pdb" in sys.argv[1:]
         variables = dict(os.environ)
         variables.update(facts["environment"])

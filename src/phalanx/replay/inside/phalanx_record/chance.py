@@ -55,6 +55,8 @@ def restore(kept: dict[str, str]) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy" in kept:
         kind, position, has_gauss, cached, keys = kept["numpy"].split(" ")
+        if not 0 <= int(position) <= 624:  # NumPy would read there
+            raise ValueError(f"NumPy's random state stands at {position}")
         state = (kind, numpy.frombuffer(_data(keys), numpy.uint32), int(position), int(has_gauss), float(cached))
         numpy.random.set_state(state)
 

@@ -7,7 +7,9 @@ which is asked before any device's own, sees each call and passes it on. Nothing
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from .calls import KINDS, Operation
@@ -132,6 +134,21 @@ def _hear_failures() -> None:
     kind.wait = wait
 
 
+_BY_FUTURE = ("torch.autograd", "torch.autograd.graph", "torch.distributed.distributed_c10d")
+
+
+def _goes_by_future() -> bool:
+    """Whether the caller may wait for the call's future, which says what failed, instead of for its Work.
+
+    DDP does in C++, below the engine of autograd, and its hooks may in Python. All others in C++ wait for the Work: functional
+    collectives, compiled graphs, DDP's constructor.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return frame is None or frame.f_globals.get("__name__") in _BY_FUTURE
+
+
 _waiting: set[Any] = (
     set()
 )  # C++ holds only its half of a Work: the Python half must not be collected before it is waited for
@@ -144,6 +161,18 @@ def then(work: Any, act: Callable[[Any], None]) -> Any:
     except RuntimeError:  # Gloo's point-to-point calls and its reduce-scatter have none
         future = None
 
+    if future is not None and not _goes_by_future():
+        # A Work of a future would hide from C++ what the collective failed with: whoever waits gets the real one. Gloo does what
+        # was chained to its future before it lets anybody go on who waits for the Work.
+        def note(done: Any) -> None:
+            try:
+                done.value()
+            except Exception:  # whoever waits hears of it
+                return
+            act(work)
+
+        future.then(note)
+        return work
     if future is not None:
 
         def finish(done: Any) -> Any:

@@ -20,6 +20,7 @@ from .settings import Settings
 from .state import capture
 from .training import Training
 
+_MOST_AT_START = 64 << 20  # bytes: a job that never steps must not fill the disk
 _AGREED_AHEAD = 8  # steps between deciding on a checkpoint by time and making it: no rank is so far ahead of another
 
 
@@ -63,7 +64,8 @@ class Keeper:
             self._journal.prints(f'{head}"out":[', result.memory())
             return
         share = [result.begin, result.end]
-        if self._ring is None or result.size <= (ALWAYS_KEPT if step else KEPT_AT_START):
+        is_start = not step and self._journal.bytes_of_tensors < _MOST_AT_START
+        if self._ring is None or result.size <= (KEPT_AT_START if is_start else ALWAYS_KEPT):
             place = self._journal.tensor(str(number), result.share())
             head += self._journal.inside({"at": place, "share": share, "of": result.size})
             self._journal.prints(f'{head}"out":[', result.memory())
@@ -163,6 +165,11 @@ class Keeper:
             begin, size = self._ring.write(self._journal.folder, self._journal.tensor, self._journal.line)
             step = self._training.step
             self._journal.line("written", why=why, s=step, begin=begin, bytes=size, most_bytes=self._ring.most_bytes)
+
+    def release(self) -> None:
+        """Recording has stopped: give back what the ring takes."""
+        if self._ring is not None:
+            self._ring.release()
 
     def close(self) -> None:
         """The rank ends: its share of the last steps may be needed for another's replay."""

@@ -190,7 +190,7 @@ class Player:
         try:
             tensors, facts = checkpoints.read(path)
             left = state.restore(self.training, tensors, facts)
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
+        except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
             self.finish(f"the checkpoint after step {step} does not fit the script: {error}", "gap")
             return
         if left:

@@ -90,6 +90,7 @@ class Quick:
         self._series_of.restype = ctypes.c_int64
         self._next.argtypes = [ctypes.c_int64, ctypes.c_void_p]
         self._series: dict[str, int] = {}
+        self._codes: dict[int, Any] = {}  # held: the kernel knows them by where they lie
         self.ring: AbstractContextManager[None] = _Lock(free.phalanx_kernel_lock, free.phalanx_kernel_unlock)
         if not free.phalanx_kernel_begin(ctypes.byref(self.shared)):
             raise OSError("this Python lacks functions that the compiled kernel needs")
@@ -111,6 +112,7 @@ class Quick:
         if not state:
             return
         for code, is_users in way_to_user():
+            self._codes[id(code)] = code
             self._code(id(code), is_users)
         got = call.got()
         if state != 1 or len(got) != 1 or len(held) > 1:

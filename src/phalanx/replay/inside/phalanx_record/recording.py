@@ -283,6 +283,8 @@ class Recorder:
         if self._journal is None:
             return
         try:
+            if self._keeper is not None:
+                self._keeper.release()
             self.journal.close()
             self.journal.meta(stopped=why)
         except Exception:  # the disk may be full: the warning above has said it

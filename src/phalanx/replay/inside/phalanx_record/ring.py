@@ -48,6 +48,11 @@ class Ring:
         with self._alone:
             self._segment.find(need)
 
+    def release(self) -> None:
+        """Nothing is recorded any more: the memory is the job's."""
+        for segment in self._segments:
+            segment.release()
+
     @property
     def cursor(self) -> Cursor:
         """Where the next record goes, until the next snapshot."""

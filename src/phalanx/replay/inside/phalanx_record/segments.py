@@ -7,7 +7,9 @@ has the number of its stretch: where that is another one, what follows is old, o
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import json
 import mmap
 import os
@@ -119,9 +121,47 @@ class Segment:
         size = max(_LEAST, begin)  # twice as much as there is
         while size < need + _ALIGNED:
             size *= 2
+        _check_memory(size)
         memory = mmap.mmap(self._room, size, offset=self._base + begin)
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         self._chunks.append((begin, begin + size, address, memory))
+
+    def release(self) -> None:
+        """Give the memory back; what others may still write there does no harm."""
+        for _, _, _, memory in self._chunks:
+            if hasattr(mmap, "MADV_REMOVE"):
+                with contextlib.suppress(OSError):
+                    memory.madvise(mmap.MADV_REMOVE)
+
+
+def _check_memory(size: int) -> None:
+    """Raise OSError where so many bytes would be more than half of a rank's part of what is free: the rest is the job's."""
+    free = _free_memory()
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if free is not None and size > free // 2 // max(int(ranks) if ranks.isdigit() else 1, 1):
+        raise OSError(errno.ENOMEM, f"the ring wants {size >> 20} MiB more, and {free >> 20} MiB of memory are free")
+
+
+def _free_memory() -> int | None:
+    """Bytes that are free on this host, and to this container; None where nobody says."""
+    found = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        found.append(_numbers("/proc/meminfo", "MemAvailable:") << 10)
+    with contextlib.suppress(OSError, ValueError, IndexError, StopIteration):
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            own = next(line[3:].strip() for line in file if line.startswith("0::"))
+        place = f"/sys/fs/cgroup{own}/memory"
+        can_be_dropped = _numbers(f"{place}.stat", "inactive_file", "active_file")
+        found.append(_numbers(f"{place}.max") - _numbers(f"{place}.current") + can_be_dropped)
+    return max(min(found), 0) if found else None
+
+
+def _numbers(path: str, *names: str) -> int:
+    """The sum of these, of lines of names and numbers; or the only number in a file."""
+    with open(path, encoding="ascii") as file:
+        if not names:
+            return int(file.read())
+        return sum([int(words[1]) for words in map(str.split, file) if words[0] in names])
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
 """A rank's training state, found without a line in the script: the optimizers that step, the models whose parameters they hold.
 
 What the optimizers hold is known; the models are found among the living objects: the outermost modules that contain those
-parameters. `phalanx.checkpoint(model=…, optimizer=…)` says it where that finds the wrong ones.
+parameters. `phalanx.checkpoint(model=…, optimizer=…)` says it where that finds the wrong ones, or none.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from . import chance
-from .training import Training
+from .training import Training, followed
 
 _told: dict[str, list[Any]] = {"model": [], "optimizer": []}
 _found: dict[Any, list[weakref.ref[Any]]] = {}
@@ -24,11 +25,24 @@ LACKS = (
 )
 
 
-def told(model: Any = None, optimizer: Any = None) -> None:
-    """The script says what its state is; holds only weak references."""
-    for kind, given in (("model", model), ("optimizer", optimizer)):
-        objects = given if isinstance(given, (list, tuple)) else [given]
-        _told[kind] += [weakref.ref(one) for one in objects if one is not None]
+def told(model: Any = None, optimizer: Any = None, step: int | None = None) -> None:
+    """The script says what its state is, and how many steps are done; holds only weak references."""
+    for kind, given, needs in (("model", model, "named_parameters"), ("optimizer", optimizer, "param_groups")):
+        known = [reference() for reference in _told[kind]]
+        for one in given if isinstance(given, (list, tuple)) else [given]:
+            if one is None or any(one is other for other in known):
+                continue
+            if not hasattr(one, needs):
+                print(
+                    f"phalanx: checkpoints do not hold this {kind}, which has no {needs}: {one!r}"[:300],
+                    file=sys.stderr,
+                )
+                continue
+            _told[kind].append(weakref.ref(one))
+            _found.clear()
+    if step is not None:
+        for training in followed:
+            training.count(int(step))
 
 
 class State:
@@ -61,7 +75,7 @@ def capture(training: Training) -> State | None:
     values: dict[str, Any] = {}
     shards: dict[str, Any] = {}
     optimizers = _optimizers(training)
-    if not optimizers:
+    if not optimizers and not _told["model"]:
         return None
     for number, model in enumerate(_models(optimizers)):
         for name, tensor in _entries(model):

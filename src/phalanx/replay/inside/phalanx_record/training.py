@@ -15,6 +15,9 @@ _MOST_BYTES = 8 * 1024 * 1024  # of a batch; of a larger tensor evenly spread pi
 _MOST_INDICES = 512
 
 
+followed: list[Training] = []  # this process's, for scripts that count their steps themselves
+
+
 class Training:
     """What is known of the loop. `step` counts finished optimizer steps, so it is the number of the running pass from 0."""
 
@@ -22,7 +25,9 @@ class Training:
         self.step = 0
         self.optimizers: list[weakref.ref[Any]] = []
         self.wrapped: list[weakref.ref[Any]] = []  # modules in DDP
-        self._counts: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}  # of living optimizers, in the order of their first steps
+        self._in_pass: set[int] = set()  # those that have stepped in the running pass
+        self._seen = 0
         self._depth: dict[int, int] = {}
         self.on_step: list[Callable[[int], None]] = []
         self.on_batch: list[
@@ -39,6 +44,7 @@ class Training:
         """Install what is needed, once."""
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+        followed.append(self)
         register_optimizer_step_pre_hook(self._stepping)
         register_optimizer_step_post_hook(self._stepped)
         for hook in (Training._entered, Training._note_rebuilt):
@@ -54,17 +60,27 @@ class Training:
         self._depth[key] = self._depth.get(key, 1) - 1
         if self._depth[key] > 0:
             return  # a wrapper's step, such as Horovod's, calls the real one
-        if key not in self._counts:
+        if key not in self._numbers:
             self.optimizers.append(weakref.ref(optimizer, lambda _: self._forget(key)))
-        count = self._counts[key] = self._counts.get(key, 0) + 1
-        if count > self.step:  # several optimizers in one pass count once
-            self.step = count
+            self._seen += 1
+            self._numbers[key] = self._seen
+        number = self._numbers[key]
+        if self._in_pass and number not in self._in_pass:
+            self._in_pass.add(number)  # several optimizers in one pass count once
+            return
+        self._in_pass = {number}
+        self.count(self.step + 1)
+
+    def count(self, step: int) -> None:
+        """So many steps are done."""
+        if step > self.step:
+            self.step = step
             for act in self.on_step:
-                act(count)
+                act(step)
 
     def _forget(self, key: int) -> None:
-        """An optimizer is gone. Another one may come to lie where it lay, and begins anew."""
-        self._counts.pop(key, None)
+        """An optimizer is gone. Another one may come to lie where it lay."""
+        self._numbers.pop(key, None)
         self._depth.pop(key, None)
 
     def _follow_loaders(self) -> None:
