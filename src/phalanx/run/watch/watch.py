@@ -13,7 +13,7 @@ from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.hearing import Hearing
-from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
 from phalanx.run.watch.last_words import call_of, failure_of
 from phalanx.run.watch.look import RankLook, look_at
@@ -26,6 +26,7 @@ from phalanx.run.watch.traffic import Traffic
 
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
+_BETWEEN_EARLY_LOOKS_S = 5.0
 _NATIVE_AFTER_S = 6.0
 _FAMILIES_EVERY_S = 1.0
 _BEFORE_S = 4.5  # it takes as long to see who moves data, and that must be known when patience ends
@@ -51,6 +52,7 @@ class Watch:
         self._ticks = 0
         self._broken = False
         self._told_stall = False
+        self._suspected = False
         self._families: dict[int, list[int]] = {}
         self._families_noted = 0.0
         self._traffic = Traffic()
@@ -180,23 +182,41 @@ class Watch:
             return []
         if self._inquiry is None:
             self._inquiry = Inquiry(
-                notice, self._setup.size, self._take, dict(self._pids), dict(self._looks), self._ended
+                notice,
+                self._setup.size,
+                self._take,
+                dict(self._pids),
+                dict(self._looks),
+                self._ended,
+                lambda ranks: who_turns({rank: self._beats[rank] for rank in ranks if rank in self._beats}),
             )
             self._inquiry.start()
+            self._suspected = False
             if notice.verdict in (Verdict.STALL, Verdict.STOPPED):  # the others mostly turn out to be nothing
-                return [Observation("suspicion", (), "")]
+                return self._suspect()
         else:
             self._detector.forgive(notice.verdict)
         return []
 
+    def _suspect(self) -> list[Observation]:
+        """Once for each closer look, as soon as it seems that a verdict will be wanted: to make it ready takes a while, too."""
+        if self._suspected:
+            return []
+        self._suspected = True
+        return [Observation("suspicion", (), "")]
+
     def _finished_inquiry(self, now: float) -> list[Observation]:
         """What a closer look, which ran beside, found out."""
-        if self._inquiry is None or not self._inquiry.finished:
+        if self._inquiry is None:
             return []
+        if not self._inquiry.finished:
+            return self._suspect() if self._inquiry.is_likely else []
         inquiry, self._inquiry = self._inquiry, None
         if inquiry.observations is None:  # the ranks get somewhere, or may: look again later
-            self._next_look[inquiry.notice.verdict] = now + _BETWEEN_LOOKS_S
-            self._detector.forgive(inquiry.notice.verdict)
+            notice = inquiry.notice
+            is_early = notice.is_early and notice.verdict in (Verdict.APART, Verdict.BUSY)
+            self._next_look[notice.verdict] = now + (_BETWEEN_EARLY_LOOKS_S if is_early else _BETWEEN_LOOKS_S)
+            self._detector.forgive(notice.verdict)
             return []
         if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
             return []  # it went on while it was looked at
