@@ -51,7 +51,8 @@ class RankStatus:
     step: int | None = None
     steps_per_second: float | None = None
     memory: int | None = None  # bytes, children included
-    behind: int | None = None  # steps or collectives behind the foremost rank
+    behind: int | None = None  # by how much it has been behind the foremost rank for some seconds, in
+    unit: str = "step"  # or collective
 
 
 class Observer(Protocol):

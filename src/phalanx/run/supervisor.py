@@ -26,6 +26,7 @@ from phalanx.run.plan import OnStall, Plan
 from phalanx.run.screen import Screen, is_terminal
 from phalanx.run.signals import Signals
 from phalanx.run.status import status_line
+from phalanx.sources.secrets import secret_values
 
 _TICK = 0.5
 _BEFORE_SNAPSHOT = 0.5  # after a death: peers that die of it at once need no stacks
@@ -121,6 +122,7 @@ class Attempt:
             room = self.plan.spec.recorder.open_room() if self.plan.spec.recorder is not None else None
             watched = self._watched(seat.rank, variables, room)
             pipes = output.open_pipes(seat.rank)
+            output.hide(seat.rank, secret_values(variables))
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not is_terminal(0) else None
             try:

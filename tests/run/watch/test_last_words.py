@@ -36,8 +36,9 @@ def test_the_condition_under_which_the_rank_failed_is_told(tmp_path: Path, prefi
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     aside, common = failure_of(traceback(script, 4, prefix)), failure_of(traceback(script, 5, prefix))
-    assert aside == {"failed_at": "train.py:2", "condition": "if rank == 0", "condition_at": "train.py:4"}
-    assert common == {"failed_at": "train.py:2"}
+    told = {"failed_at": "train.py:2", "error": "UnavailableError: Collective ops is aborted"}
+    assert aside == {**told, "condition": "if rank == 0", "condition_at": "train.py:4"}
+    assert common == told
 
 
 def test_the_last_of_several_exceptions_counts(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ class Hearing:
         "last",
         "lines",
         "news",
-        "pending",
         "passed",
+        "pending",
         "position",
         "steps_per_second",
     )

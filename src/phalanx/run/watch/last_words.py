@@ -13,6 +13,8 @@ from phalanx.run.watch.conditions import condition_above
 
 _BEGINS = b"Traceback (most recent call last):"
 _THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_MARK = re.compile(rb"^\[rank\d+\]: ?")
+_LONGEST = 200
 _CRASH_FRAME = re.compile(rb'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+?)\s*$')
 _FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
 
@@ -27,17 +29,20 @@ def call_of(file: Path) -> dict[str, Any]:
 
 
 def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
-    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback, or a stack
+    """`failed_at`, the innermost line of the user's, `error`, the exception's words, and `condition` if it stands under one; empty without a traceback, or a stack
     that faulthandler wrote: Gloo aborts a rank from a thread of its own, whatever the script would do with an exception.
 
     Told while the script is at hand: who reads the bundle elsewhere has only the lines of the traceback.
     """
     last = list(last)
-    frames = _crash_of_main_thread(last) or _last_traceback(last)
+    crash = _crash_of_main_thread(last)
+    frames = crash or _last_traceback(last)
     mine = [frame for frame in frames if frame.is_user_code]
     if not mine:
         return {}
     found: dict[str, Any] = {"failed_at": mine[-1].place}
+    if not crash and (error := _exception_of(last)):
+        found["error"] = error
     if (under := condition_above(tuple(frames))) is not None:
         found |= {"condition": under[0], "condition_at": under[1].place}
     return found
@@ -68,3 +73,15 @@ def _last_traceback(last: Iterable[bytes]) -> list[Frame]:
             name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
             frames.append(Frame(name, int(match["line"]), function))
     return frames
+
+
+def _exception_of(last: Iterable[bytes]) -> str:
+    """The line behind the last frame of a traceback that is not indented: what was raised, and its message's first line."""
+    found, is_inside = "", False
+    for line in last:
+        text = _MARK.sub(b"", line)
+        if text.rstrip().endswith(_BEGINS):
+            found, is_inside = "", True
+        elif is_inside and text[:1].strip():
+            found, is_inside = text.decode("utf-8", "replace").strip()[:_LONGEST], False
+    return found

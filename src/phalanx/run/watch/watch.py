@@ -15,6 +15,7 @@ from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
+from phalanx.run.watch.lag import Lag
 from phalanx.run.watch.last_words import call_of, failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.processes import children_of
@@ -46,6 +47,7 @@ class Watch:
         self._detector = StallDetector(setup.stall_after, setup.stall_at_most)
         self._stragglers = StragglerWatch()
         self._deaths = DeathWatch()
+        self._lag = Lag()
         self._inquiry: Inquiry | None = None
         self._snapshots = 0
         self._sampled = 0.0
@@ -90,6 +92,7 @@ class Watch:
         self._ended[rank] = code
         pid = self._pids.pop(rank, None)
         look = self._looks.pop(rank, None)
+        self._lag.forget(rank)
         if pid is None:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
@@ -120,6 +123,7 @@ class Watch:
                 look = look_at(pid, self._beats.get(rank), hearing, before, now, family, traffic)
                 if look is not None:
                     self._looks[rank] = look
+                    self._lag.note(rank, look, hearing.step)
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
         found, self._parting = self._parting, []
@@ -150,13 +154,13 @@ class Watch:
 
     def status(self) -> Mapping[int, RankStatus]:
         """From the last tick."""
-        farthest = max((look.progress_of_rank for look in self._looks.values()), default=0)
         return {
             rank: RankStatus(
                 self._hearing[rank].step,
                 self._hearing[rank].steps_per_second,
                 look.memory,
-                farthest - look.progress_of_rank if look.beat is not None else None,
+                self._lag.behind(rank),
+                "step" if self._lag.counts_steps(rank) else "collective",
             )
             for rank, look in sorted(self._looks.items())
         }

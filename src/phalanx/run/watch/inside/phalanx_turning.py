@@ -25,7 +25,7 @@ LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen")
 OF_PYTHON = 1 << 9  # a flag of classes that are not made in C
 
 
-class Opaque(Exception):
+class OpaqueError(Exception):
     """Something that may change without being seen to."""
 
 
@@ -58,14 +58,14 @@ def turning_of(main: int) -> int:
 
 
 def names_within(code: CodeType, offsets: list[int]) -> frozenset[str]:
-    """The names that the loop uses. Raises Opaque if it is not seen to be one: at no jump, and always at one place, as in a long call."""
+    """The names that the loop uses. Raises OpaqueError if it is not seen to be one: at no jump, and always at one place, as in a long call."""
     import dis
 
     begins, ends = min(offsets), max(offsets)
     found = list(dis.get_instructions(code))
     jumps = [one.argval for one in found if one.offset in offsets and "JUMP" in one.opname]
     if not jumps and len(set(offsets)) < 2:
-        raise Opaque
+        raise OpaqueError
     targets = [target for target in jumps if isinstance(target, int)]
     begins, ends = min([begins, *targets]), max([ends, *targets])
     return frozenset(one.argval for one in found if begins <= one.offset <= ends and isinstance(one.argval, str))
@@ -79,7 +79,7 @@ class Loop:
         self._known: dict[tuple[str, ...], int] = {}  # which object stands under a name
 
     def state_of(self, frame: FrameType) -> Hashable:
-        """Equal for what is equal as far as the loop can see. Raises Opaque where that is not known."""
+        """Equal for what is equal as far as the loop can see. Raises OpaqueError where that is not known."""
         told: list[Hashable] = []
         for name in sorted(self._names):
             for scope in (frame.f_locals, frame.f_globals):
@@ -97,14 +97,14 @@ class Loop:
         if kind.__name__ in FIXED or isinstance(value, type) or _is_builtin(value):
             return id(value)
         if len(way) > DEEP:
-            raise Opaque
+            raise OpaqueError
         if isinstance(value, (list, tuple)) and kind in (list, tuple) and len(value) <= SMALL:
             return (kind.__name__, *(self._mark(one, (*way, str(place))) for place, one in enumerate(value)))
         if isinstance(value, dict) and kind is dict and len(value) <= SMALL:
             return tuple((repr(key)[:64], self._mark(one, (*way, repr(key)[:64]))) for key, one in value.items())
         # another object at an address that was free again would look the same: it must be one and the same all the time
         if self._known.setdefault(way, id(value)) != id(value):
-            raise Opaque
+            raise OpaqueError
         version = getattr(value, "_version", None)
         if kind.__module__.split(".")[0] == "torch" and isinstance(version, int):
             return version  # PyTorch counts what is done to a tensor in place
@@ -112,7 +112,7 @@ class Loop:
         if isinstance(own, dict) and kind.__flags__ & OF_PYTHON:
             used = sorted(self._names & own.keys())
             return tuple((name, self._mark(own[name], (*way, name))) for name in used)
-        raise Opaque
+        raise OpaqueError
 
 
 def _is_builtin(value: object) -> bool:
