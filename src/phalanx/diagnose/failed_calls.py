@@ -39,6 +39,26 @@ def in_another_call(claim: Claim, history: History) -> frozenset[int]:
     return frozenset(odd) if is_minority(odd, history.world.all_ranks) else frozenset()
 
 
+def left_out_half(history: History) -> frozenset[int]:
+    """Of two ranks that failed while both received from each other, or both sent: the one whose own half stands under a condition
+    that it may have passed by. Known only of jobs that were watched."""
+    calls: dict[int, tuple[str, str]] = {}
+    left: set[int] = set()
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is None or not isinstance(why, dict) or not isinstance(call := why.get("call"), dict):
+            continue
+        calls[event.rank] = ("to", str(call["to"])) if "to" in call else ("from", str(call.get("root")))
+        if why.get("left_out") and call.get("op") in _ONE_TO_ONE:
+            left.add(event.rank)
+    for rank in left:
+        way, other = calls[rank]
+        partner = int(other) if other.isdecimal() else -1
+        if calls.get(partner) == (way, str(rank)) and partner not in left:
+            return frozenset({rank})
+    return frozenset()
+
+
 def _add_by_size(claim: Claim, calls: dict[int, dict[str, str]]) -> None:
     """A rank that died of too long a message had asked for the smaller of two sizes that others are known to have asked for."""
     shapes = sorted({call["shape"] for call in calls.values() if "shape" in call}, key=_elements)

@@ -10,6 +10,7 @@ from typing import Any
 
 from phalanx.model import Frame
 from phalanx.run.watch.conditions import condition_above
+from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
 
 _BEGINS = b"Traceback (most recent call last):"
 _THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
@@ -43,6 +44,10 @@ def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
     found: dict[str, Any] = {"failed_at": mine[-1].place}
     if not crash and (error := _exception_of(last)):
         found["error"] = error
+    below = [frame.function for frame in frames if "torch/distributed/" in frame.path]
+    call = next((name for name in below if is_point_to_point(name)), "")
+    if call and (left := left_out_half(mine[-1], call in SENDS)):
+        found["left_out"] = left
     if (under := condition_above(tuple(frames))) is not None:
         found |= {"condition": under[0], "condition_at": under[1].place}
     return found
