@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+GIVEN_UP = "given-up"  # of a stall that ended, before it was told, by time-outs of the ranks' own
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) and isinstance(loaded.get("schema"), str) else {}
 
 
+# how another rank ended would be taken for how this one did
+_OF_ANOTHER = re.compile(r"(?<= ended) with (?:signal|exit status) .*")
+
+
 def evidence_of(folder: Path) -> list[Path]:
     """The files of the last attempt that a diagnosis reads, the manifest first."""
     found = [folder / bundle.MANIFEST]
@@ -106,7 +110,7 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if isinstance(why, dict) and why.get("text"):
         text += f": {why['text']}"
     if by:
-        text += f" (ended because {by})"
+        text += f" (ended because {_OF_ANOTHER.sub('', str(by))})"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
     return Event(EventKind.EXIT, text, name, 1, rank, source="bundle", data=data)
 

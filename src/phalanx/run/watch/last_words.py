@@ -37,7 +37,7 @@ def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
     """
     last = list(last)
     crash = _crash_of_main_thread(last)
-    frames = crash or _last_traceback(last)
+    frames = crash or last_traceback(last)
     mine = [frame for frame in frames if frame.is_user_code]
     if not mine:
         return {}
@@ -68,7 +68,7 @@ def _crash_of_main_thread(last: Iterable[bytes]) -> list[Frame]:
     return found
 
 
-def _last_traceback(last: Iterable[bytes]) -> list[Frame]:
+def last_traceback(last: Iterable[bytes]) -> list[Frame]:
     """Outermost frame first. Of chained exceptions the last is the one that ended the rank."""
     frames: list[Frame] = []
     for line in last:

@@ -12,6 +12,7 @@ from typing import Any
 from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
+from phalanx.run.watch.given_up import GivenUp
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
@@ -48,6 +49,7 @@ class Watch:
         self._stragglers = StragglerWatch()
         self._deaths = DeathWatch()
         self._lag = Lag()
+        self._given_up = GivenUp(setup.size)
         self._inquiry: Inquiry | None = None
         self._snapshots = 0
         self._sampled = 0.0
@@ -97,9 +99,10 @@ class Watch:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
         why = self._deaths.reason(pid, code, look, last)
-        if code == 0:
-            return why
-        return {**failure_of(last), **call_of(rank_folder(self._setup.attempt, rank) / CALL), **why}
+        call = call_of(rank_folder(self._setup.attempt, rank) / CALL) if code else {}
+        now = time.monotonic()
+        self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
+        return {**failure_of(last), **call, **why} if code else why
 
     def tick(self) -> Sequence[Observation]:
         """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
@@ -131,6 +134,8 @@ class Watch:
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)
         found += self._finished_inquiry(now)
+        if not self._told_stall:
+            found += self._given_up.tell(now, living=bool(self._pids))
         found += self._stragglers.update(now, self._looks)
         found += self._deaths.children_killed(self._looks)
         if now - self._sampled >= _SAMPLE_S:
@@ -150,7 +155,9 @@ class Watch:
 
     def snapshot(self, why: str) -> int:
         """Taken now, while the caller waits."""
-        return self._take(native=False).number
+        taken = self._take(native=False)
+        self._given_up.seen(taken)
+        return taken.number
 
     def status(self) -> Mapping[int, RankStatus]:
         """From the last tick."""
