@@ -53,6 +53,9 @@ def test_where_calls_differed_and_all_known_are_alike_it_was_the_one_that_left_n
     assert culprits(diagnose, job(HOROVOD, [alike, alike, {}])) == (2,)
     assert culprits(diagnose, job(HOROVOD, [alike, alike, {}, {}])) == ()  # which of the two is not known
     assert culprits(diagnose, job(HOROVOD, [alike, {}])) == ()
+    only_shape = {"call": {"shape": "[4]"}}  # of one that the launcher ended
+    assert culprits(diagnose, job(HOROVOD, [alike, only_shape, alike, {}])) == (3,)
+    assert culprits(diagnose, job(HOROVOD, [alike, only_shape, {}, {}])) == ()
     lost = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:34219\n"
     assert culprits(diagnose, job(lost, [alike, alike, {}], "torch")) == ()  # nothing says that calls differed
 

@@ -35,8 +35,17 @@ def in_another_call(claim: Claim, history: History) -> frozenset[int]:
             odd |= {rank for rank, value in told.items() if value != common}
     unknown = history.world.all_ranks - calls.keys()
     if not odd and len(unknown) == 1 and len(calls) > 1 and "-different-" in claim.cause:
-        return unknown if len({tuple(sorted(call.items())) for call in calls.values()}) == 1 else frozenset()
+        return unknown if _are_alike(calls.values()) else frozenset()
     return frozenset(odd) if is_minority(odd, history.world.all_ranks) else frozenset()
+
+
+def _are_alike(calls: Iterable[dict[str, str]]) -> bool:
+    """Whether all that is known of these calls is the same; of one that was ended by the launcher only the shape is."""
+    told: dict[str, set[str]] = {}
+    for call in calls:
+        for fact, value in call.items():
+            told.setdefault(fact, set()).add(value)
+    return all(len(values) == 1 for values in told.values())
 
 
 def left_out_half(history: History) -> frozenset[int]:

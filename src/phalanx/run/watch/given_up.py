@@ -57,14 +57,13 @@ class GivenUp:
             return []
         self._told = True
         standings, taken = dict(self._stood), self._snapshot
+        recorders = taken.recorders if taken is not None else {}
         for rank, stacks in taken.stacks.items() if taken is not None else ():
-            outstanding = any(state.waits_in is not None for state in taken.recorders.get(rank, {}).values()) or None
-            standings.setdefault(
-                rank, standing_of(rank, stacks, outstanding=outstanding, is_idle=True, size=self._size)
-            )
+            outstanding = any(state.waits_in is not None for state in recorders.get(rank, {}).values()) or None
+            standings[rank] = standing_of(rank, stacks, outstanding=outstanding, is_idle=True, size=self._size)
         if len(standings) < self._size or any(one.doing is Doing.UNKNOWN for one in standings.values()):
             return []
-        picture = picture_of(standings, taken.recorders if taken is not None else {}, self._size)
+        picture = picture_of(standings, recorders, self._size)
         if not picture.culprits:
             return []  # the time-out's own words tell as much
         quiet = self._quiet

@@ -41,7 +41,7 @@ class Lag:
     def counts_steps(self, rank: int) -> bool:
         """Whether that is in steps."""
         past = self._past.get(rank)
-        return bool(past) and "" in past[-1][1]
+        return past is not None and "" in past[-1][1]
 
     def forget(self, rank: int) -> None:
         """The rank has ended."""

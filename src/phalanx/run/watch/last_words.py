@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from phalanx.model import Frame
 from phalanx.run.watch.conditions import condition_above
 from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
+from phalanx.run.watch.recorder import GroupState
 
 _BEGINS = b"Traceback (most recent call last):"
 _THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_ONE_SHAPE = re.compile(r"\[(\[[\d, ]*\])\] ")
 _MARK = re.compile(rb"^\[rank\d+\]: ?")
 _LONGEST = 200
 _CRASH_FRAME = re.compile(rb'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+?)\s*$')
@@ -27,6 +29,13 @@ def call_of(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return {"call": {str(key): str(value) for key, value in loaded.items()}} if isinstance(loaded, dict) else {}
+
+
+def call_waited_in(recorder: Mapping[str, GroupState] | None) -> dict[str, Any]:
+    """`call`: the shape of the tensor in the one collective that a rank had not got out of when it was ended; empty if that is not known."""
+    waiting = [state.waits_in for state in (recorder or {}).values() if state.waits_in is not None]
+    shape = _ONE_SHAPE.match(waiting[0].shape) if len(waiting) == 1 else None
+    return {"call": {"shape": shape[1]}} if shape is not None else {}
 
 
 def failure_of(last: Iterable[bytes]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
+from phalanx.model.bundle import HEARTBEAT, SAMPLES, collectives_file, rank_folder
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.given_up import GivenUp
@@ -17,9 +17,10 @@ from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
 from phalanx.run.watch.lag import Lag
-from phalanx.run.watch.last_words import call_of, failure_of
+from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.recorder import read_dump
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
@@ -99,7 +100,10 @@ class Watch:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
         why = self._deaths.reason(pid, code, look, last)
-        call = call_of(rank_folder(self._setup.attempt, rank) / CALL) if code else {}
+        folder = rank_folder(self._setup.attempt, rank)
+        call = call_of(folder / CALL) if code else {}
+        if code and not call and self._snapshots:
+            call = call_waited_in(read_dump(folder / collectives_file(self._snapshots)))
         now = time.monotonic()
         self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
         return {**failure_of(last), **call, **why} if code else why
