@@ -124,7 +124,8 @@ class Inquiry:
         if self.notice.verdict is Verdict.STOPPED:
             text = picture.text
         if taken.error:
-            text += f". No stacks: {taken.error}"
+            by_themselves = all(one.doing is not Doing.UNKNOWN for one in standings.values())
+            text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
         return [*found, Observation("stall", culprits, text, data)]
 
     def _does_not_end(self, standings: Mapping[int, Standing]) -> bool:
