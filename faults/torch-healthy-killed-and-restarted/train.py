@@ -39,13 +39,22 @@ def batches(rank, steps, batch_size):
         yield x, y
 
 
+def join_group():
+    """Each attempt meets under a name of its own: torchrun keeps its store, and with it the addresses of ranks that are gone."""
+    env = os.environ
+    rank, world_size = int(env["RANK"]), int(env["WORLD_SIZE"])
+    store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+    store = dist.PrefixStore(f"attempt-{env['TORCHELASTIC_RESTART_COUNT']}", store)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=120))
+    return rank
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=32)
     args = parser.parse_args()
-    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
-    rank = dist.get_rank()
+    rank = join_group()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s [rank {rank}] %(levelname)s %(message)s")
     torch.manual_seed(1)
     model = Net()

@@ -245,6 +245,8 @@ def test_a_fault_must_show_and_a_cure_must_not(tmp_path: Path, script: str, more
     [
         ("import time; time.sleep(60)", "fail.other", False),
         ("import time; time.sleep(60)", "perf.hang", True),
+        ("import time; time.sleep(60)", "perf.other", False),
+        ("import time; print('step 1', flush=True); time.sleep(60)", "perf.other", True),
         ("import time; print('RuntimeError: lost', flush=True); print('Traceback (most recent call last):', flush=True); time.sleep(60)", "fail.other", True),
     ],
 )  # fmt: skip
@@ -257,6 +259,14 @@ def test_a_job_that_was_cut_off_before_it_broke_has_shown_nothing(
     ending = judge_ending(fault, outcome, tmp_path / "out", cured=False)
     assert ending.good == is_good
     assert is_good or "nothing had broken when it was cut off" in ending.why
+
+
+def test_a_late_start_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phalanx.zoo.job._USUAL_START_S", 0.5)
+    script = "import time; time.sleep({}); print('step 1', flush=True); time.sleep(4 - {}); raise SystemExit(1)"
+    late = run(make(tmp_path / "late", script.format(2.5, 2.5), timeout=3), tmp_path / "a")
+    assert not late.timed_out  # 3 s and the 2 s by which it was late
+    assert run(make(tmp_path / "prompt", script.format(0, 0), timeout=3), tmp_path / "b").timed_out
 
 
 def test_jobs_that_end_by_themselves_get_more_time(tmp_path: Path) -> None:

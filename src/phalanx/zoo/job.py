@@ -23,6 +23,7 @@ from phalanx.zoo.memory import Scales
 PREPARE_S = 600.0
 _MARK = "PHALANX_ZOO_RUN"
 _POLL_S = 0.1
+_USUAL_START_S = 10.0  # until a job's first word, on a machine that has time for it
 # how a framework, a launcher or the interpreter begins to tell of trouble
 TROUBLE = re.compile(
     rb"Traceback \(most recent call last\)|terminate called|Fatal Python error|[Ss]egmentation fault|FAILED"
@@ -94,7 +95,7 @@ class Job:
                     processes[str(rank)] = self._start(f"rank{rank}.log", rank)
             else:
                 processes["launcher"] = self._start("job.log", None)
-            timed_out = not _wait(processes.values(), self.plan.timeout_s, self.stop, self._look)
+            timed_out = not _wait(processes.values(), lambda: self._allowed_s(started), self.stop, self._look)
             somebody_left = any(process.poll() is not None for process in processes.values())
             if timed_out:
                 for process in processes.values():
@@ -112,6 +113,12 @@ class Job:
         )
         seconds = time.monotonic() - started
         return Outcome(codes, timed_out, seconds, spoke_s, self.scales.peak_mb, began, first_s, somebody_left)
+
+    def _allowed_s(self, started: float) -> float:
+        """Its limit; a busy machine is late to start a job, and what that took is given back, up to as much again."""
+        first = self.listener.heard_first
+        late = 0.0 if first is None else max(0.0, first - started - _USUAL_START_S)
+        return self.plan.timeout_s + min(late, self.plan.timeout_s)
 
     def _look(self) -> None:
         self.listener.look()
@@ -238,17 +245,18 @@ def marked_processes(mark: str) -> list[int]:
 
 def _wait(
     processes: Collection[subprocess.Popen[bytes]],
-    seconds: float,
+    seconds: float | Callable[[], float],
     stop: threading.Event | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> bool:
     """Wait for all; False when some still run after that time, or when the run is to stop."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         # a list, not a generator: every process must be polled, or it stays a zombie
         if None not in [process.poll() for process in processes]:
             return True
-        if time.monotonic() >= deadline or (stop is not None and stop.is_set()):
+        allowed = seconds() if callable(seconds) else seconds
+        if time.monotonic() - began >= allowed or (stop is not None and stop.is_set()):
             return False
         meanwhile()
         time.sleep(_POLL_S)

@@ -127,8 +127,13 @@ def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> 
 
 
 def _was_cut_off_before_it_broke(fault: Fault, outcome: Outcome) -> bool:
-    """On a busy machine a job may reach its limit while it still starts: that it was ended then shows nothing. Only those that hang may be silent to the end."""
-    if not outcome.timed_out or outcome.somebody_left or "hang" in (fault.symptom or ""):
+    """On a busy machine a job may reach its limit while it still starts: that it was ended then shows nothing.
+
+    Only those that hang may be silent to the end, and those that ran and behave wrongly, such as a process that stays.
+    """
+    symptom = fault.symptom or ""
+    is_silent = "hang" in symptom or (symptom.startswith("perf.") and outcome.first_s is not None)
+    if not outcome.timed_out or outcome.somebody_left or is_silent:
         return False
     return outcome.spoke_s is None or outcome.spoke_s >= fault.run.timeout_s
 
