@@ -53,6 +53,9 @@ def test_where_calls_differed_and_all_known_are_alike_it_was_the_one_that_left_n
     assert culprits(diagnose, job(HOROVOD, [alike, alike, {}])) == (2,)
     assert culprits(diagnose, job(HOROVOD, [alike, alike, {}, {}])) == ()  # which of the two is not known
     assert culprits(diagnose, job(HOROVOD, [alike, {}])) == ()
+    only_shape = {"call": {"shape": "[4]"}}  # of one that the launcher ended
+    assert culprits(diagnose, job(HOROVOD, [alike, only_shape, alike, {}])) == (3,)
+    assert culprits(diagnose, job(HOROVOD, [alike, only_shape, {}, {}])) == ()
     lost = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:34219\n"
     assert culprits(diagnose, job(lost, [alike, alike, {}], "torch")) == ()  # nothing says that calls differed
 
@@ -106,3 +109,17 @@ def test_who_only_lost_a_peer_did_not_go_first(diagnose: Diagnose) -> None:
     files = ended_well(job(closed, [{}, {}, {}], "tensorflow"), 1)
     files["attempt0/rank0/output.log"] = job(unhealthy, [{}], "tensorflow")["attempt0/rank0/output.log"]
     assert culprits(diagnose, files) == (1,)
+
+
+TIMED_OUT = (
+    "RuntimeError: [/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete\n"
+)
+
+
+def test_of_two_that_receive_from_each_other_the_one_that_may_have_passed_its_send_by(diagnose: Diagnose) -> None:
+    server, worker = call(op="recv", root="2"), call(op="recv", root="0")
+    passed_by = {**worker, "left_out": "`if norm > 0.35` at train.py:38"}
+    assert culprits(diagnose, job(TIMED_OUT, [server, passed_by, passed_by], "torch")) == (2,)
+    assert culprits(diagnose, job(TIMED_OUT, [server, worker, worker], "torch")) == ()
+    both = {**server, "left_out": "`if full` at train.py:12"}
+    assert culprits(diagnose, job(TIMED_OUT, [both, worker, passed_by], "torch")) == ()

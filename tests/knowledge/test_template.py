@@ -24,3 +24,9 @@ from phalanx.knowledge.template import fill
 )
 def test_fill(text: str, values: dict[str, str], expected: str) -> None:
     assert fill(text, values) == expected
+
+
+def test_one_waits_and_several_wait() -> None:
+    text = "{waiting|Some ranks} wait for {culprits|a rank}."
+    assert fill(text, {"waiting": "rank 0", "culprits": "rank 1"}) == "Rank 0 waits for rank 1."
+    assert fill(text, {"waiting": "ranks 0, 2", "culprits": "rank 1"}) == "Ranks 0, 2 wait for rank 1."

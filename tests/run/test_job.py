@@ -148,15 +148,16 @@ def test_restarts_have_folders_reasons_and_fresh_ports(tmp_path: Path) -> None:
 import os, sys
 print("port", os.environ["MASTER_PORT"], "attempt", os.environ["TORCHELASTIC_RESTART_COUNT"])
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and os.environ["RANK"] == "1":
-    sys.exit(3)
+    raise ValueError("no such shard")
 """
     done = run(
         tmp_path, "-n", "2", "--max-restarts", "2", "--grace", "1", "--format", "json", "train.py", script=script
     )
     assert done.status == 0
     told = json.loads(done.out)["restarts"]
-    assert told == ["attempt 0: rank 1 ended with exit status 3; started again"]
-    assert "starting again (1 of 2)" in done.err
+    why = "rank 1 ended with exit status 1 (ValueError: no such shard)"
+    assert told == [f"attempt 0: {why}; started again"]
+    assert f"{why}: starting again (1 of 2)" in done.err
     assert [attempt["restarted"] for attempt in done.manifest()["attempts"]] == [True, False]
     first, second = ((done.rank(0, attempt) / "output.log").read_text().split()[1] for attempt in (0, 1))
     assert first != second
@@ -170,7 +171,7 @@ def test_restarts_run_out(tmp_path: Path) -> None:
 
 
 def test_secrets_are_in_no_file_of_the_bundle(tmp_path: Path) -> None:
-    script = "import os\nprint('password=hunter2hunter2')\nprint(os.environ['WANDB_API_KEY'][:3])\n"
+    script = "import os\nprint('password=hunter2hunter2')\nprint('key', os.environ['WANDB_API_KEY'])\nprint([os.environ['MY_TOKEN']])\n"
     done = run(
         tmp_path, "-n", "2", "--env", "MY_TOKEN=verysecretvalue", "train.py", "--api-key", "opensesame99",
         script=script, WANDB_API_KEY="0123456789abcdef0123",
@@ -180,6 +181,7 @@ def test_secrets_are_in_no_file_of_the_bundle(tmp_path: Path) -> None:
         text = path.read_bytes() if path.is_file() else b""
         for secret in (b"hunter2hunter2", b"verysecretvalue", b"opensesame99", b"0123456789abcdef0123"):
             assert secret not in text, path
+    assert "key [redacted]" in done.out
 
 
 def test_thirty_two_ranks(tmp_path: Path) -> None:

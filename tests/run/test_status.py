@@ -16,7 +16,15 @@ def test_all_that_is_known() -> None:
         2: RankStatus(120, 8.0, 1 << 30, 0),
     }
     line = status_line(ranks, {0, 1, 2}, 3, 3725)
-    assert line == "1:02:05 · 3 ranks · steps 117 to 120 · 8.0 steps/s · 4.0 GB (largest 2.0 GB) · rank 1 is 3 behind"
+    assert (
+        line
+        == "1:02:05 · 3 ranks · steps 117 to 120 · 8.0 steps/s · 4.0 GB (largest 2.0 GB) · rank 1 is 3 steps behind"
+    )
+
+
+def test_those_that_are_equally_far_behind() -> None:
+    ranks = {rank: RankStatus(behind=int(rank < 2), unit="collective") for rank in range(4)}
+    assert status_line(ranks, set(ranks), 4, 5).endswith("ranks 0-1 are 1 collective behind")
 
 
 def test_nothing_known() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from phalanx.sources.secrets import HIDDEN, redact
+from phalanx.sources.secrets import HIDDEN, OutputRedactor, redact, secret_values
 
 from ..conftest import Diagnose
 
@@ -52,3 +52,13 @@ def test_no_secret_in_a_report(diagnose: Diagnose) -> None:
     assert "login with" in document, "the line is shown, but for what is secret"
     for secret in ("abcdefghij1234567890", SECRETS[1], "correcthorse"):
         assert secret not in document
+
+
+def test_what_is_a_secret_by_its_variables_name_is_one_wherever_it_is_printed() -> None:
+    values = secret_values(
+        {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7M", "TOKENIZERS_PARALLELISM": "true", "GIT_ASKPASS": "/usr/bin/ask", "HOME": "/home/me", "NAME": "resnet-fifty"}
+    )  # fmt: skip
+    assert values == {"wJalrXUtnFEMI/K7M"}
+    redactor = OutputRedactor()
+    redactor.hide(values)
+    assert redactor.clean(b"is wJalrXUtnFEMI/K7M\ntrue resnet-fifty\n") == b"is [redacted]\ntrue resnet-fifty\n"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from phalanx.diagnose.claim import Claim
-from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, under_a_condition
+from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ports import is_held_by_a_peer
 from phalanx.diagnose.stage import stage_of
@@ -56,6 +56,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
+    if claim.is_communication and (odd := left_out_half(history)):
+        return odd
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history, sufferers)
     if claim.blame in (Blame.NOBODY, Blame.NAMED):

@@ -35,8 +35,37 @@ def in_another_call(claim: Claim, history: History) -> frozenset[int]:
             odd |= {rank for rank, value in told.items() if value != common}
     unknown = history.world.all_ranks - calls.keys()
     if not odd and len(unknown) == 1 and len(calls) > 1 and "-different-" in claim.cause:
-        return unknown if len({tuple(sorted(call.items())) for call in calls.values()}) == 1 else frozenset()
+        return unknown if _are_alike(calls.values()) else frozenset()
     return frozenset(odd) if is_minority(odd, history.world.all_ranks) else frozenset()
+
+
+def _are_alike(calls: Iterable[dict[str, str]]) -> bool:
+    """Whether all that is known of these calls is the same; of one that was ended by the launcher only the shape is."""
+    told: dict[str, set[str]] = {}
+    for call in calls:
+        for fact, value in call.items():
+            told.setdefault(fact, set()).add(value)
+    return all(len(values) == 1 for values in told.values())
+
+
+def left_out_half(history: History) -> frozenset[int]:
+    """Of two ranks that failed while both received from each other, or both sent: the one whose own half stands under a condition
+    that it may have passed by. Known only of jobs that were watched."""
+    calls: dict[int, tuple[str, str]] = {}
+    left: set[int] = set()
+    for event in history.seen.events:
+        why = event.data.get("why") if event.kind is EventKind.EXIT else None
+        if event.rank is None or not isinstance(why, dict) or not isinstance(call := why.get("call"), dict):
+            continue
+        calls[event.rank] = ("to", str(call["to"])) if "to" in call else ("from", str(call.get("root")))
+        if why.get("left_out") and call.get("op") in _ONE_TO_ONE:
+            left.add(event.rank)
+    for rank in left:
+        way, other = calls[rank]
+        partner = int(other) if other.isdecimal() else -1
+        if calls.get(partner) == (way, str(rank)) and partner not in left:
+            return frozenset({rank})
+    return frozenset()
 
 
 def _add_by_size(claim: Claim, calls: dict[int, dict[str, str]]) -> None:

@@ -18,7 +18,7 @@ from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.knowledge.template import fill
-from phalanx.model import Evidence, Finding, Role, Stage
+from phalanx.model import EventKind, Evidence, Finding, Role, Stage
 from phalanx.model.ranks import name_ranks
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
@@ -210,7 +210,7 @@ def _finding(claim: Claim, history: History) -> Finding:
         "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
         "where": _where(claim),
     }
-    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "")
+    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
     if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""
@@ -246,6 +246,18 @@ def _places(claim: Claim, history: History) -> str:
         return ""
     who = name_ranks(claim.culprits)
     return f" The others stood at {waited.most_common(1)[0][0]}, {who} at {elsewhere.pop()}."
+
+
+def _deaths(claim: Claim) -> str:
+    """What the watch knows of the death that the claim is about: the kernel's figures, the frame of a crash."""
+    dead = [proof.event for proof in claim.roots if proof.event.kind is EventKind.EXIT]
+    told = {
+        event.rank: str(why["text"])
+        for event in dead
+        if isinstance(why := event.data.get("why"), dict) and why.get("text")
+    }
+    texts = {text for rank, text in told.items() if rank in claim.culprits and text not in claim.summary}
+    return f" The watch saw: {texts.pop()}." if len(texts) == 1 and claim.culprits == told.keys() else ""
 
 
 def _where(claim: Claim) -> str:

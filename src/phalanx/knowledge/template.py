@@ -8,6 +8,7 @@ from collections.abc import Mapping
 _FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^{}]|\{\w+\})*))?\}")
 _PLACE = re.compile(r"\S+\.\w+:\d")  # a file's name keeps its letters
 _LONGEST_VALUE = 200
+_ONE_WAITS = re.compile(r"\b([Rr]ank \d+) wait\b")  # where a text says what ranks do, and it is one
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -22,4 +23,4 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         starts_sentence = match.start() == 0 or match.string[: match.start()].endswith((". ", "? ", "! ", ".\n"))
         return value[:1].upper() + value[1:] if starts_sentence and not _PLACE.match(value) else value
 
-    return _FIELD.sub(replace, text)
+    return _ONE_WAITS.sub(r"\1 waits", _FIELD.sub(replace, text))

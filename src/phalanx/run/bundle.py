@@ -17,6 +17,7 @@ from phalanx import __version__
 from phalanx.model import bundle as layout
 from phalanx.run.observer import Observation
 from phalanx.run.plan import Plan, PlanError
+from phalanx.sources.bundle import why_ended
 from phalanx.sources.secrets import redact, redact_command, redact_environment
 
 
@@ -93,6 +94,10 @@ class BundleWriter:
         last = self._manifest["attempts"][-1]
         last |= {"ended": time.time(), "reason": reason, "first_ranks": culprits, "restarted": restarts}
         self.write_manifest()
+
+    def why_ended(self) -> str:
+        """Why the last attempt ended, as the report will say it."""
+        return why_ended(self.folder, self._manifest["attempts"][-1])
 
     def finish(self, status: int, reason: str) -> None:
         """The job is over."""

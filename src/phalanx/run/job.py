@@ -108,7 +108,7 @@ class Job:
             self._writer.end_attempt(reason.text, list(reason.ranks), restarts)
             if not restarts:
                 break
-            self._screen.say(f"{reason.text}: starting again ({number + 1} of {spec.max_restarts})")
+            self._screen.say(f"{self._writer.why_ended()}: starting again ({number + 1} of {spec.max_restarts})")
         return reason
 
     def _stalled(self, seen: Observation) -> None:

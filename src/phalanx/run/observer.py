@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+GIVEN_UP = "given-up"  # of a stall that ended, before it was told, by time-outs of the ranks' own
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class RankStatus:
     step: int | None = None
     steps_per_second: float | None = None
     memory: int | None = None  # bytes, children included
-    behind: int | None = None  # steps or collectives behind the foremost rank
+    behind: int | None = None  # by how much it has been behind the foremost rank for some seconds, in
+    unit: str = "step"  # or collective
 
 
 class Observer(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -71,6 +71,13 @@ class Output:
             self.selector.register(reading, selectors.EVENT_READ, rank)
             ends.append(writing)
         return ends[0], ends[1]
+
+    def hide(self, rank: int, values: Iterable[str]) -> None:
+        """Take these secrets out of what a rank says."""
+        values = frozenset(values)
+        for stream in self._streams.values():
+            if stream.rank == rank:
+                stream.redactor.hide(values)
 
     def pump(self, wait: float) -> bool:
         """Wait for output at most so long and pass it on. Returns whether something else than output woke us."""

@@ -26,7 +26,9 @@ def status_line(ranks: Mapping[int, RankStatus], living: set[int], size: int, se
         most = max(behind.values())
         last = [rank for rank, steps_behind in behind.items() if steps_behind == most]
         if len(last) * 2 <= size:
-            parts.append(f"rank {ranges(last)} is {most} behind")
+            who = f"rank {last[0]} is" if len(last) == 1 else f"ranks {ranges(last)} are"
+            unit = ranks[last[0]].unit + ("s" if most > 1 else "")
+            parts.append(f"{who} {most} {unit} behind")
     return " · ".join(parts)
 
 

@@ -20,12 +20,13 @@ from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
 from phalanx.run.ending import Ending, Reason, describe_code, status_of
 from phalanx.run.meeting import meet_here
-from phalanx.run.observer import Observation, Observer
+from phalanx.run.observer import GIVEN_UP, Observation, Observer
 from phalanx.run.output import Output
 from phalanx.run.plan import OnStall, Plan
 from phalanx.run.screen import Screen, is_terminal
 from phalanx.run.signals import Signals
 from phalanx.run.status import status_line
+from phalanx.sources.secrets import secret_values
 
 _TICK = 0.5
 _BEFORE_SNAPSHOT = 0.5  # after a death: peers that die of it at once need no stacks
@@ -121,6 +122,7 @@ class Attempt:
             room = self.plan.spec.recorder.open_room() if self.plan.spec.recorder is not None else None
             watched = self._watched(seat.rank, variables, room)
             pipes = output.open_pipes(seat.rank)
+            output.hide(seat.rank, secret_values(variables))
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not is_terminal(0) else None
             try:
@@ -255,10 +257,13 @@ class Attempt:
             if seen.kind == "suspicion":
                 self.on_suspicion()
                 continue
-            if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler"):
+            is_past = seen.kind == "stall" and seen.data.get("kind") == GIVEN_UP
+            if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler") and not is_past:
                 continue  # ranks that are being ended neither stand still nor move again
             self.writer.write_observation(self.folder, seen)
-            if seen.kind == "stall":
+            if is_past:
+                self.screen.say(seen.text)
+            elif seen.kind == "stall":
                 self._stalled(seen, ending)
             elif seen.kind in ("recovered", "straggler", "network") and seen.text:
                 self.screen.say(seen.text)

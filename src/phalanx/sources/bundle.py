@@ -44,6 +44,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) and isinstance(loaded.get("schema"), str) else {}
 
 
+# how another rank ended would be taken for how this one did
+_OF_ANOTHER = re.compile(r"(?<= ended) with (?:signal|exit status) .*")
+
+
 def evidence_of(folder: Path) -> list[Path]:
     """The files of the last attempt that a diagnosis reads, the manifest first."""
     found = [folder / bundle.MANIFEST]
@@ -71,10 +75,24 @@ def earlier_attempts(folder: Path) -> list[str]:
     """Why each earlier attempt ended, oldest first."""
     manifest = read_manifest(folder)
     return [
-        f"attempt {attempt.get('attempt')}: {attempt.get('reason')}; started again"
+        f"attempt {attempt.get('attempt')}: {why_ended(folder, attempt)}; started again"
         for attempt in manifest.get("attempts", ())
         if isinstance(attempt, dict) and attempt.get("restarted")
     ]
+
+
+def why_ended(folder: Path, attempt: Mapping[str, Any]) -> str:
+    """The reason of an attempt's end, with what the rank that broke it died of: `rank 1 ended with exit status 1 (ValueError: …)`."""
+    reason, ranks = str(attempt.get("reason")), attempt.get("first_ranks")
+    if not isinstance(ranks, list) or len(ranks) != 1 or not isinstance(attempt.get("attempt"), int):
+        return reason
+    file = bundle.rank_folder(bundle.attempt_folder(folder, attempt["attempt"]), ranks[0]) / bundle.EXIT
+    try:
+        why = json.loads(file.read_text(encoding="utf-8")).get("why") or {}
+    except (OSError, ValueError, AttributeError):
+        return reason
+    told = why.get("text") or why.get("error") if isinstance(why, dict) else None
+    return f"{reason} ({told})" if told else reason
 
 
 def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
@@ -93,7 +111,7 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if isinstance(why, dict) and why.get("text"):
         text += f": {why['text']}"
     if by:
-        text += f" (ended because {by})"
+        text += f" (ended because {_OF_ANOTHER.sub('', str(by))})"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
     return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data)
 

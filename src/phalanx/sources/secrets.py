@@ -47,6 +47,7 @@ def _redacted(text: str) -> str:
 _SECRET_NAME = re.compile(
     r"(?i)pass(?:w|phrase|$)|secret|token|credential|api_?key|access_?key|private_?key|_key$|_auth$|cookie"
 )
+_SHORTEST = 8
 _OPTION = re.compile(r"--?[\w.-]+")
 # In lower case, one of them stands in everything that `redact` would change: looked for in whole pieces of output at once.
 _HINTS_IN_BYTES = (b"pass", b"secret", b"key", b"token", b"bearer", b"basic", b"credential", b"://", b"akia", b"asia", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"hf_", b"glpat", b"xox", b"sk-", b"eyj", b"-----begin", b"-----end")  # fmt: skip
@@ -70,14 +71,31 @@ def redact_command(arguments: Iterable[str]) -> list[str]:
     return shown
 
 
+def secret_values(variables: Mapping[str, str]) -> frozenset[str]:
+    """What variables hold that are secrets by their name; not paths to where a secret is kept, nor words as short as `true`."""
+    return frozenset(
+        value
+        for name, value in variables.items()
+        if len(value) >= _SHORTEST and not value.startswith("/") and _SECRET_NAME.search(name)
+    )
+
+
 class OutputRedactor:
     """Takes secrets out of a stream of output, piece by piece; a piece ends at the end of a line."""
 
     def __init__(self) -> None:
         self._inside_key = False
+        self._values: re.Pattern[bytes] | None = None
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Take these out, too, whatever they look like."""
+        told = sorted({value.encode("utf-8", "surrogateescape") for value in values}, key=len, reverse=True)
+        self._values = re.compile(b"|".join(map(re.escape, told))) if told else None
 
     def clean(self, piece: bytes) -> bytes:
         """The piece without secrets; quickly unchanged if it holds none."""
+        if self._values is not None:
+            piece = self._values.sub(HIDDEN.encode(), piece)
         low = piece.lower()
         if not self._inside_key and not any(hint in low for hint in _HINTS_IN_BYTES):
             return piece

@@ -9,7 +9,8 @@ from types import TracebackType
 import pytest
 
 from phalanx.run.watch.inside.phalanx_last_call import last_call
-from phalanx.run.watch.last_words import call_of, failure_of
+from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
+from phalanx.run.watch.recorder import groups_of
 
 SCRIPT = """\
 def mean(value):
@@ -36,8 +37,9 @@ def test_the_condition_under_which_the_rank_failed_is_told(tmp_path: Path, prefi
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     aside, common = failure_of(traceback(script, 4, prefix)), failure_of(traceback(script, 5, prefix))
-    assert aside == {"failed_at": "train.py:2", "condition": "if rank == 0", "condition_at": "train.py:4"}
-    assert common == {"failed_at": "train.py:2"}
+    told = {"failed_at": "train.py:2", "error": "UnavailableError: Collective ops is aborted"}
+    assert aside == {**told, "condition": "if rank == 0", "condition_at": "train.py:4"}
+    assert common == told
 
 
 def test_the_last_of_several_exceptions_counts(tmp_path: Path) -> None:
@@ -122,3 +124,17 @@ def test_a_crash_in_another_thread_tells_where_the_script_was(tmp_path: Path) ->
         b"Extension modules: numpy._core._multiarray_umath (total: 30)",
     ]
     assert failure_of(last) == {"failed_at": "train.py:3", "condition": "if rank == 0", "condition_at": "train.py:3"}
+
+
+def test_the_shape_that_a_rank_waited_with_when_it_was_ended() -> None:
+    entry = {
+        "process_group": ["0", "default_pg"],
+        "profiling_name": "gloo:all_reduce",
+        "input_dtypes": ["Long"],
+        "retired": False,
+    }
+    one = groups_of([{**entry, "collective_seq_id": 7, "input_sizes": [[10]]}])
+    assert call_waited_in(one) == {"call": {"shape": "[10]"}}
+    assert call_waited_in(groups_of([{**entry, "collective_seq_id": 7, "input_sizes": [[10], [3]]}])) == {}
+    assert call_waited_in(groups_of([{**entry, "collective_seq_id": 7, "input_sizes": [[10]], "retired": True}])) == {}
+    assert call_waited_in(None) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
-from phalanx.run.watch.partners import Partner, circles, describe_circle, partner_of
+from phalanx.run.watch.partners import Partner, circles, describe_circle, left_out_half, partner_of
 
 C10D = "/opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 USER = Frame("/home/user/job/train.py", 30, "exchange")
@@ -88,3 +88,32 @@ def test_a_ring_of_many_is_told_in_one_sentence() -> None:
     told = describe_circle(circle, partners)
     assert told.startswith("ranks 0-15 wait for one another in a circle: rank 0 receives from rank 15, which receives")
     assert told.endswith("and so on through 10 more")
+
+
+EXCHANGE = """\
+def serve():
+    for number in range(9):
+        for worker in range(1, 4):
+            dist.recv(part, src=worker)
+        for worker in range(1, 4):
+            dist.send(weights, dst=worker)
+
+def work(rank):
+    for number in range(9):
+        norm = step()
+        if norm > 0.35:
+            dist.send(gradient, dst=0)
+        if rank == 1:
+            dist.send(notes, dst=3)
+        dist.recv(weights, src=0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "left"), [(4, "serve", ""), (15, "work", "`if norm > 0.35` at train.py:11")]
+)
+def test_a_half_that_a_rank_may_have_passed_by(tmp_path: Path, line: int, function: str, left: str) -> None:
+    (tmp_path / "train.py").write_text(EXCHANGE)
+    frame = Frame(str(tmp_path / "train.py"), line, function)
+    assert left_out_half(frame, sends=False) == left
+    assert left_out_half(frame, sends=True) == ""

@@ -25,6 +25,7 @@ class Hearing:
         "last",
         "lines",
         "news",
+        "passed",
         "pending",
         "position",
         "steps_per_second",
@@ -34,6 +35,7 @@ class Hearing:
         self.lines = 0
         self.news = 0  # grows when a line shows progress: a step further, or words not heard before
         self.advances = 0  # of these, steps further
+        self.passed = 0  # steps, also those between two that were told
         self.position: tuple[int, int] | None = None
         self.steps_per_second: float | None = None
         self.last: deque[bytes] = deque(maxlen=_KEPT)
@@ -65,6 +67,7 @@ class Hearing:
                 self._last_loss = text  # a loss without a step: another figure is another step
                 self.news += 1
                 self.advances += 1
+                self.passed += 1
             else:
                 self._remember(_NUMBER.sub("#", text))
 
@@ -81,6 +84,8 @@ class Hearing:
         if position != self.position:
             self.news += 1
             self.advances += 1
+            before = self.position or position
+            self.passed += max(position[1] - before[1], 1) if position[0] == before[0] else 1
         self._measure(position, now)
         self.position = position
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from phalanx.run.watch.inside import phalanx_inside as record
 
 FOLDER = Path(record.__file__).parent  # what leads PYTHONPATH in a rank
 _TRIES = 4
+_TURNING_S = 4.0  # how long ranks may take to tell whether they turn in a circle: it takes them a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,18 @@ class HeartbeatFile:
         if self._descriptor is not None:
             os.pwrite(self._descriptor, record.REQUEST.pack(number), record.REQUEST_AT)
 
+    def ask_turning(self) -> int:
+        """Ask the rank whether its main thread turns in a circle; the number of the question."""
+        (told,) = record.REQUEST.unpack_from(self._page().ljust(record.PAGE, b"\0"), record.TURN_TOLD_AT)
+        if self._descriptor is not None:
+            os.pwrite(self._descriptor, record.REQUEST.pack((told >> 2) + 1), record.TURN_ASKED_AT)
+        return int(told >> 2) + 1
+
+    def turning(self, number: int) -> int | None:
+        """The answer (UNKNOWN, TURNS or CHANGES of the watch inside); None while there is none."""
+        (told,) = record.REQUEST.unpack_from(self._page().ljust(record.PAGE, b"\0"), record.TURN_TOLD_AT)
+        return int(told & 3) if told >> 2 >= number else None
+
     def close(self) -> None:
         """Release the file."""
         if self._descriptor is not None:
@@ -110,3 +124,16 @@ class HeartbeatFile:
             return os.pread(self._descriptor, record.PAGE, 0)
         except OSError:
             return b""
+
+
+def who_turns(beats: Mapping[int, HeartbeatFile]) -> dict[int, int]:
+    """What the watch inside finds out about the loops that ranks are in; those that do not answer in time are left out."""
+    asked = {rank: beat.ask_turning() for rank, beat in beats.items()}
+    told: dict[int, int] = {}
+    until = time.monotonic() + _TURNING_S
+    while len(told) < len(asked) and time.monotonic() < until:
+        time.sleep(0.1)
+        for rank, number in asked.items():
+            if rank not in told and (answer := beats[rank].turning(number)) is not None:
+                told[rank] = answer
+    return told

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from phalanx.model import Frame
 from phalanx.run.watch.conditions import condition_above
+from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
+from phalanx.run.watch.recorder import GroupState
 
 _BEGINS = b"Traceback (most recent call last):"
 _THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_ONE_SHAPE = re.compile(r"\[(\[[\d, ]*\])\] ")
+_MARK = re.compile(rb"^\[rank\d+\]: ?")
+_LONGEST = 200
 _CRASH_FRAME = re.compile(rb'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+?)\s*$')
 _FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
 
@@ -26,18 +31,32 @@ def call_of(file: Path) -> dict[str, Any]:
     return {"call": {str(key): str(value) for key, value in loaded.items()}} if isinstance(loaded, dict) else {}
 
 
+def call_waited_in(recorder: Mapping[str, GroupState] | None) -> dict[str, Any]:
+    """`call`: the shape of the tensor in the one collective that a rank had not got out of when it was ended; empty if that is not known."""
+    waiting = [state.waits_in for state in (recorder or {}).values() if state.waits_in is not None]
+    shape = _ONE_SHAPE.match(waiting[0].shape) if len(waiting) == 1 else None
+    return {"call": {"shape": shape[1]}} if shape is not None else {}
+
+
 def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
-    """`failed_at`, the innermost line of the user's, and `condition` if it stands under one; empty without a traceback, or a stack
+    """`failed_at`, the innermost line of the user's, `error`, the exception's words, and `condition` if it stands under one; empty without a traceback, or a stack
     that faulthandler wrote: Gloo aborts a rank from a thread of its own, whatever the script would do with an exception.
 
     Told while the script is at hand: who reads the bundle elsewhere has only the lines of the traceback.
     """
     last = list(last)
-    frames = _crash_of_main_thread(last) or _last_traceback(last)
+    crash = _crash_of_main_thread(last)
+    frames = crash or last_traceback(last)
     mine = [frame for frame in frames if frame.is_user_code]
     if not mine:
         return {}
     found: dict[str, Any] = {"failed_at": mine[-1].place}
+    if not crash and (error := _exception_of(last)):
+        found["error"] = error
+    below = [frame.function for frame in frames if "torch/distributed/" in frame.path]
+    call = next((name for name in below if is_point_to_point(name)), "")
+    if call and (left := left_out_half(mine[-1], call in SENDS)):
+        found["left_out"] = left
     if (under := condition_above(tuple(frames))) is not None:
         found |= {"condition": under[0], "condition_at": under[1].place}
     return found
@@ -58,7 +77,7 @@ def _crash_of_main_thread(last: Iterable[bytes]) -> list[Frame]:
     return found
 
 
-def _last_traceback(last: Iterable[bytes]) -> list[Frame]:
+def last_traceback(last: Iterable[bytes]) -> list[Frame]:
     """Outermost frame first. Of chained exceptions the last is the one that ended the rank."""
     frames: list[Frame] = []
     for line in last:
@@ -68,3 +87,15 @@ def _last_traceback(last: Iterable[bytes]) -> list[Frame]:
             name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
             frames.append(Frame(name, int(match["line"]), function))
     return frames
+
+
+def _exception_of(last: Iterable[bytes]) -> str:
+    """The line behind the last frame of a traceback that is not indented: what was raised, and its message's first line."""
+    found, is_inside = "", False
+    for line in last:
+        text = _MARK.sub(b"", line)
+        if text.rstrip().endswith(_BEGINS):
+            found, is_inside = "", True
+        elif is_inside and text[:1].strip():
+            found, is_inside = text.decode("utf-8", "replace").strip()[:_LONGEST], False
+    return found

@@ -106,6 +106,7 @@ def look_at(
     signs = Signs(
         progress=progress + hearing.news,
         calls=progress + hearing.advances,
+        steps=hearing.passed,
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
         demand=demand + wanted,  # a compiler that gets no processor is at work, too
         io=_bytes_of(io) + moved_below,

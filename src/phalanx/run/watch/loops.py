@@ -17,7 +17,7 @@ def passes_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]]) -> t
     for frame, told in zip(frames, values, strict=False):
         if not frame.is_user_code:
             continue
-        for loop in _around(frame.file, frame.line, ast.For):
+        for loop in around(frame.file, frame.line, ast.For):
             name = _counter_of(loop)
             if (value := told.get(name, "")).isdecimal():
                 found.append((frame.file, frame.function, name, int(value)))
@@ -47,10 +47,10 @@ def is_common_path(frames: Sequence[Frame]) -> bool:
         if tree is None:
             return False
         scope = scope_of(tree, frame.line)
-        changing = _changing(scope) - {_counter_of(loop) for loop in _around(frame.file, frame.line, ast.For)}
-        if any(True for _ in _around(frame.file, frame.line, ast.ExceptHandler)):
+        changing = changing_names(scope) - {_counter_of(loop) for loop in around(frame.file, frame.line, ast.For)}
+        if any(True for _ in around(frame.file, frame.line, ast.ExceptHandler)):
             return False
-        for node in _around(frame.file, frame.line, ast.If, ast.While):
+        for node in around(frame.file, frame.line, ast.If, ast.While):
             inside = node.test  # type: ignore[attr-defined]
             if any(isinstance(part, ast.Call) for part in ast.walk(inside)):
                 return False
@@ -68,7 +68,7 @@ def left_loop(inside: Sequence[Frame], outside: Sequence[Frame]) -> str:
     for mine, theirs in zip(inside, outside, strict=False):
         if (mine.file, mine.function) != (theirs.file, theirs.function):
             return ""
-        for loop in _around(mine.file, mine.line, ast.For, ast.While):
+        for loop in around(mine.file, mine.line, ast.For, ast.While):
             if theirs.line > (loop.end_lineno or 0) and _ends_by_choice(mine.file, loop):  # type: ignore[attr-defined]
                 return Frame(mine.file, loop.lineno, mine.function).place  # type: ignore[attr-defined]
         if mine.line != theirs.line:
@@ -90,7 +90,7 @@ def _ends_by_choice(file: str, loop: ast.AST) -> bool:
     else:
         tests = []
     leaving = [node for node in ast.walk(loop) if isinstance(node, ast.If) and _breaks(node)]
-    changing = _changing(scope_of(tree, loop.lineno)) - {_counter_of(loop)}  # type: ignore[attr-defined]
+    changing = changing_names(scope_of(tree, loop.lineno)) - {_counter_of(loop)}  # type: ignore[attr-defined]
     return any(_depends_on(test, changing) for test in (*tests, *(node.test for node in leaving)))
 
 
@@ -111,7 +111,7 @@ def _counter_of(loop: ast.AST) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def _around(file: str, line: int, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+def around(file: str, line: int, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     """The statements of these kinds within the line's function that hold the line, the outermost first."""
     tree = parse_source(file)
     if tree is None:
@@ -125,7 +125,7 @@ def _around(file: str, line: int, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     yield from sorted(holding, key=lambda node: node.lineno)  # type: ignore[attr-defined]
 
 
-def _changing(scope: ast.AST) -> set[str]:
+def changing_names(scope: ast.AST) -> set[str]:
     """Names that are given a value within a loop of the function."""
     loops = [node for node in ast.walk(scope) if isinstance(node, ast.For | ast.While)]
     return {

@@ -15,10 +15,10 @@ from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, name_of, value_of
 from phalanx.run.watch.conditions import parse_source, scope_of
-from phalanx.run.watch.loops import passes_of
+from phalanx.run.watch.loops import around, changing_names, passes_of
 
 _C10D = "torch/distributed/distributed_c10d.py"
-_SENDS = ("send", "send_object_list", "isend")
+SENDS = ("send", "send_object_list", "isend")
 _RECEIVES = ("recv", "recv_object_list", "irecv")
 _ASYNCHRONOUS = ("isend", "irecv", "batch_isend_irecv")
 _PIPELINES = "_wait_batch_p2p"  # where PyTorch's pipeline schedules wait for both directions
@@ -44,7 +44,7 @@ class Partner:
 
 def is_point_to_point(call: str) -> bool:
     """Whether a call is one half of a pair, which other ranks need not make."""
-    return call in (*_SENDS, *_RECEIVES, *_ASYNCHRONOUS, _PIPELINES)
+    return call in (*SENDS, *_RECEIVES, *_ASYNCHRONOUS, _PIPELINES)
 
 
 def _with_aside(
@@ -76,7 +76,7 @@ def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], ran
             return _of_request(frame, told, rank, size)
         if not frame.file.replace("\\", "/").endswith(_C10D) or not is_point_to_point(frame.function):
             continue
-        sends = frame.function in _SENDS
+        sends = frame.function in SENDS
         other = told.get("dst" if sends else "src", "")
         if _NUMBER.fullmatch(other):
             tag = told.get("tag", "")
@@ -109,7 +109,7 @@ def has_other_half(frame: Frame, sends: bool) -> bool:
     tree = parse_source(frame.file)
     if tree is None:
         return False
-    halves = _RECEIVES if sends else _SENDS
+    halves = _RECEIVES if sends else SENDS
     for node in ast.walk(scope_of(tree, frame.line)):
         if not isinstance(node, ast.If) or not node.lineno < frame.line <= (node.end_lineno or 0) or not node.orelse:
             continue
@@ -118,6 +118,25 @@ def has_other_half(frame: Frame, sends: bool) -> bool:
             if any(isinstance(one, ast.Call) and name_of(one) in halves for one in ast.walk(part)):
                 return True
     return False
+
+
+def left_out_half(frame: Frame, sends: bool) -> str:
+    """`if norm > 0.3` at train.py:38: the condition on what the rank computed under which the other half of its exchanges stands, before this
+    one in the same pass of a loop; else empty. A rank that waits here may have passed it by."""
+    tree = parse_source(frame.file)
+    loops = list(around(frame.file, frame.line, ast.For, ast.While))
+    if tree is None or not loops:
+        return ""
+    halves = _RECEIVES if sends else SENDS
+    changing = changing_names(scope_of(tree, frame.line))
+    for node in ast.walk(loops[-1]):
+        if not isinstance(node, ast.If) or (node.end_lineno or 0) >= frame.line or node.orelse:
+            continue
+        names = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+        has_half = any(isinstance(one, ast.Call) and name_of(one) in halves for one in ast.walk(node))
+        if has_half and names & changing:
+            return f"`if {ast.unparse(node.test)}` at {Frame(frame.file, node.lineno, frame.function).place}"
+    return ""
 
 
 def circles(partners: Mapping[int, Partner]) -> list[tuple[int, ...]]:

@@ -23,7 +23,10 @@ _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
 _SETTLED_CALLS = 24  # about ten steps
+_SETTLED_STEPS = 10  # the same where only the output tells of steps, and not of every one:
+_FEWEST_GAPS = 3
 _UNSETTLED = 3.0  # before that, by how much more patience it gets
+_WORKING = 2.0  # by how much a rank at work may exceed it: it is far more often slow than lost
 _STOPPED_S = 1.0
 
 
@@ -33,6 +36,7 @@ class Signs:
 
     progress: int = 0  # collectives entered and left, and news told
     calls: int = 0  # the part of it that has a rhythm: collectives and steps
+    steps: int = 0  # passed, as far as the output tells
     cpu: float = 0.0  # seconds of the rank and its children
     demand: float = 0.0  # seconds that its main thread ran or was ready to
     io: int = 0  # bytes of files
@@ -52,7 +56,7 @@ class Verdict(StrEnum):
     APART = (
         "apart"  # early: nothing has moved for the least time; a stall if all wait in collectives at different places
     )
-    BUSY = "busy"  # others have waited for long for ranks that compute: worth a look whether they get anywhere
+    BUSY = "busy"  # others may wait for ranks that take processor time: worth a look whether these get anywhere
     CEILING = "ceiling"  # a rank works, but for longer than is allowed
     STOPPED = "stopped"  # a rank was stopped by a signal
     RECOVERED = "recovered"
@@ -70,6 +74,11 @@ class Notice:
     spent: float = 0.0  # processor seconds since then of the one at work that had the fewest
     moving: tuple[int, ...] = ()  # of those at work, who reads, writes, or waits for a device or for memory
 
+    @property
+    def is_early(self) -> bool:
+        """Whether who computes may well be slow: then only what is certain counts."""
+        return self.quiet < _WORKING * self.patience
+
 
 class StallDetector:
     """Feed it signs about twice a second."""
@@ -83,6 +92,7 @@ class StallDetector:
         self._worked = float("-inf")  # when somebody was last seen at work
         self._settled = 0
         self._calls = 0
+        self._steps = 0
         self._said: set[Verdict] = set()
         self._stopped_since: dict[int, float] = {}
         self._connected = False
@@ -94,7 +104,8 @@ class StallDetector:
         if self._settled == 0 and not self._connected:
             return min(self._start, self._ceiling)
         learned = _FACTOR * max(self._gaps, default=0.0)
-        settled = self._settled >= _SETTLED or self._calls >= _SETTLED_CALLS
+        told = self._steps >= _SETTLED_STEPS and len(self._gaps) >= _FEWEST_GAPS
+        settled = self._settled >= _SETTLED or self._calls >= _SETTLED_CALLS or told
         floor = self._floor if settled else self._floor * _UNSETTLED
         return min(max(floor, learned), self._ceiling)
 
@@ -113,6 +124,7 @@ class StallDetector:
             self._past.popleft()
         self._connected = bool(signs) and all(sign.connected for sign in signs.values())
         self._calls = max((sign.calls for sign in signs.values()), default=0)
+        self._steps = max((sign.steps for sign in signs.values()), default=0)
         found: list[Notice] = []
         if self._has_moved(now, signs):
             if self._said & {Verdict.STALL, Verdict.CEILING, Verdict.BUSY, Verdict.APART}:
@@ -152,12 +164,12 @@ class StallDetector:
             self._worked = now
         if quiet >= self._ceiling:
             return self._say_once(Notice(Verdict.CEILING, quiet, patience, working))
-        if quiet < patience or (working and quiet < 2 * patience):
+        if quiet < patience:
             return self._early(now, working)
         if working:
-            # twice the patience: a computing rank is far more often slow than lost
-            spent = self._spent(working)
-            return self._say_once(Notice(Verdict.BUSY, quiet, patience, working, spent=spent, moving=self._moving()))
+            found = Notice(Verdict.BUSY, quiet, patience, working, spent=self._spent(working), moving=self._moving())
+            # who moves data gets somewhere
+            return [] if found.is_early and found.moving else self._say_once(found)
         # A pause after long work is a pause: imports before a late start, an upload after an evaluation.
         idle = now - max(self._moved or 0.0, self._worked - _WINDOW_S)
         if idle < patience or now - self._past[0][0] < _WINDOW_S:

@@ -6,11 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from phalanx.model import Frame
 from phalanx.run.observer import Observation
+from phalanx.run.watch.inside.phalanx_turning import CHANGES, TURNS
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import NetworkView, view_network
@@ -49,10 +51,13 @@ class Inquiry:
         pids: Mapping[int, int],
         looks: Mapping[int, RankLook],
         ended: Mapping[int, int],
+        ask: Callable[[Sequence[int]], Mapping[int, int]] = lambda ranks: {},
     ) -> None:
         self.notice = notice
         self.observations: Sequence[Observation] | None = ()
+        self.is_likely = False  # becomes true while it still looks, when it will probably say something
         self._size, self._take, self._pids, self._looks, self._ended = size, take, pids, looks, dict(ended)
+        self._ask = ask
         self._thread = threading.Thread(target=self._run, name="phalanx-inquiry", daemon=True)
 
     def start(self) -> None:
@@ -83,6 +88,7 @@ class Inquiry:
             return None
         if self.notice.verdict is Verdict.APART and not self._all_wait_apart():
             return None
+        self.is_likely = True
         taken = self._take()
         standings = self._standings(taken)
         asked = (
@@ -95,7 +101,10 @@ class Inquiry:
             return None
         if self.notice.verdict is Verdict.BUSY and not picture.waiting:
             return None  # nobody waits: everybody computes, each for itself
-        if self.notice.verdict is Verdict.APART and not picture.culprits:
+        is_early = self.notice.verdict is Verdict.APART or (
+            self.notice.verdict is Verdict.BUSY and self.notice.is_early
+        )
+        if is_early and not picture.culprits:
             return None  # what cannot be told early is told when the job's own rhythm is exceeded
         found = _network_observation(network)
         culprits = picture.culprits
@@ -115,7 +124,8 @@ class Inquiry:
         if self.notice.verdict is Verdict.STOPPED:
             text = picture.text
         if taken.error:
-            text += f". No stacks: {taken.error}"
+            by_themselves = all(one.doing is not Doing.UNKNOWN for one in standings.values())
+            text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
         return [*found, Observation("stall", culprits, text, data)]
 
     def _does_not_end(self, standings: Mapping[int, Standing]) -> bool:
@@ -131,18 +141,22 @@ class Inquiry:
         )
         if not is_long and self.notice.moving:
             return False  # whoever reads and writes gets somewhere
-        seen = looks_at(list(working), values=True)
+        asked = [rank for rank in working.values() if rank not in self.notice.moving]
+        with ThreadPoolExecutor(1) as beside:
+            told = beside.submit(self._ask, asked)
+            seen = looks_at(list(working), values=True)
+            answers = told.result()
         parents = frozenset(pid for pid, found in children_of(working).items() if found)
         waiting = {
             pid
             for pid, rank in working.items()
             if rank not in self.notice.moving and waits(seen[pid], self._has_entered(rank))
         }
-        return (
-            spins({pid: seen[pid] for pid in working if pid not in waiting}, held, parents, is_long=is_long)
-            if waiting != set(working)
-            else True
-        )
+        turning = {pid for pid, rank in working.items() if answers.get(rank) == TURNS and pid not in parents}
+        if not is_long and any(answers.get(rank) == CHANGES for pid, rank in working.items() if pid not in waiting):
+            return False  # variables that py-spy does not show, such as attributes
+        rest = {pid: seen[pid] for pid in working if pid not in waiting | turning}
+        return not rest or spins(rest, held, parents, is_long=is_long)
 
     def _all_wait_apart(self) -> bool:
         """Whether every rank stands in a collective, always at the same line, and not all of them at one line."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.loops import is_ahead, left_loop
-from phalanx.run.watch.partners import has_other_half, is_point_to_point
+from phalanx.run.watch.partners import circles, has_other_half, is_point_to_point, left_out_half
 from phalanx.run.watch.standing import Standing
 
 
@@ -29,6 +29,7 @@ def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tieb
         _by_choice(ranks)
         or _by_partner(ranks)
         or _by_other_half(ranks)
+        or _by_left_out_half(ranks)
         or _by_condition(ranks)
         or _by_pass(ranks)
         or _by_left_loop(ranks)
@@ -88,6 +89,22 @@ def _by_other_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         if has_other_half(one.frame, one.partner.sends):
             left = f"{name_ranks([other.rank])} is in {other.call} already and left out what {name_ranks([rank])} still waits for"
             return Tiebreak(frozenset({other.rank}), "ahead", left)
+    return None
+
+
+def _by_left_out_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+    """Of two ranks that both receive from each other, or both send, the one whose own half may have been passed by."""
+    partners = {rank: one.partner for rank, one in ranks.items() if one.partner is not None}
+    for circle in circles(partners):
+        told = {
+            rank: left
+            for rank in circle
+            if (frame := ranks[rank].frame) is not None and (left := left_out_half(frame, partners[rank].sends))
+        }
+        if len(circle) == 2 and len(told) == 1:
+            ((rank, left),) = told.items()
+            half = "receive" if partners[rank].sends else "send"
+            return Tiebreak(frozenset(told), "ahead", f"rank {rank} left out its {half}, which stands under {left}")
     return None
 
 

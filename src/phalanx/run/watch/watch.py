@@ -9,15 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from phalanx.model.bundle import HEARTBEAT, SAMPLES, rank_folder
+from phalanx.model.bundle import HEARTBEAT, SAMPLES, collectives_file, rank_folder
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
+from phalanx.run.watch.given_up import GivenUp
 from phalanx.run.watch.hearing import Hearing
-from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
-from phalanx.run.watch.last_words import call_of, failure_of
+from phalanx.run.watch.lag import Lag
+from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.recorder import read_dump
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
@@ -26,6 +29,7 @@ from phalanx.run.watch.traffic import Traffic
 
 _SAMPLE_S = 5.0  # between two lines of samples a rank
 _BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
+_BETWEEN_EARLY_LOOKS_S = 5.0
 _NATIVE_AFTER_S = 6.0
 _FAMILIES_EVERY_S = 1.0
 _BEFORE_S = 4.5  # it takes as long to see who moves data, and that must be known when patience ends
@@ -45,12 +49,15 @@ class Watch:
         self._detector = StallDetector(setup.stall_after, setup.stall_at_most)
         self._stragglers = StragglerWatch()
         self._deaths = DeathWatch()
+        self._lag = Lag()
+        self._given_up = GivenUp(setup.size)
         self._inquiry: Inquiry | None = None
         self._snapshots = 0
         self._sampled = 0.0
         self._ticks = 0
         self._broken = False
         self._told_stall = False
+        self._suspected = False
         self._families: dict[int, list[int]] = {}
         self._families_noted = 0.0
         self._traffic = Traffic()
@@ -88,13 +95,18 @@ class Watch:
         self._ended[rank] = code
         pid = self._pids.pop(rank, None)
         look = self._looks.pop(rank, None)
+        self._lag.forget(rank)
         if pid is None:
             return {}
         last = self._hearing[rank].last if rank in self._hearing else ()
         why = self._deaths.reason(pid, code, look, last)
-        if code == 0:
-            return why
-        return {**failure_of(last), **call_of(rank_folder(self._setup.attempt, rank) / CALL), **why}
+        folder = rank_folder(self._setup.attempt, rank)
+        call = call_of(folder / CALL) if code else {}
+        if code and not call and self._snapshots:
+            call = call_waited_in(read_dump(folder / collectives_file(self._snapshots)))
+        now = time.monotonic()
+        self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
+        return {**failure_of(last), **call, **why} if code else why
 
     def tick(self) -> Sequence[Observation]:
         """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
@@ -118,6 +130,7 @@ class Watch:
                 look = look_at(pid, self._beats.get(rank), hearing, before, now, family, traffic)
                 if look is not None:
                     self._looks[rank] = look
+                    self._lag.note(rank, look, hearing.step)
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
         found, self._parting = self._parting, []
@@ -125,6 +138,8 @@ class Watch:
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)
         found += self._finished_inquiry(now)
+        if not self._told_stall:
+            found += self._given_up.tell(now, living=bool(self._pids))
         found += self._stragglers.update(now, self._looks)
         found += self._deaths.children_killed(self._looks)
         if now - self._sampled >= _SAMPLE_S:
@@ -144,17 +159,19 @@ class Watch:
 
     def snapshot(self, why: str) -> int:
         """Taken now, while the caller waits."""
-        return self._take(native=False).number
+        taken = self._take(native=False)
+        self._given_up.seen(taken)
+        return taken.number
 
     def status(self) -> Mapping[int, RankStatus]:
         """From the last tick."""
-        farthest = max((look.progress_of_rank for look in self._looks.values()), default=0)
         return {
             rank: RankStatus(
                 self._hearing[rank].step,
                 self._hearing[rank].steps_per_second,
                 look.memory,
-                farthest - look.progress_of_rank if look.beat is not None else None,
+                self._lag.behind(rank),
+                "step" if self._lag.counts_steps(rank) else "collective",
             )
             for rank, look in sorted(self._looks.items())
         }
@@ -180,23 +197,41 @@ class Watch:
             return []
         if self._inquiry is None:
             self._inquiry = Inquiry(
-                notice, self._setup.size, self._take, dict(self._pids), dict(self._looks), self._ended
+                notice,
+                self._setup.size,
+                self._take,
+                dict(self._pids),
+                dict(self._looks),
+                self._ended,
+                lambda ranks: who_turns({rank: self._beats[rank] for rank in ranks if rank in self._beats}),
             )
             self._inquiry.start()
+            self._suspected = False
             if notice.verdict in (Verdict.STALL, Verdict.STOPPED):  # the others mostly turn out to be nothing
-                return [Observation("suspicion", (), "")]
+                return self._suspect()
         else:
             self._detector.forgive(notice.verdict)
         return []
 
+    def _suspect(self) -> list[Observation]:
+        """Once for each closer look, as soon as it seems that a verdict will be wanted: to make it ready takes a while, too."""
+        if self._suspected:
+            return []
+        self._suspected = True
+        return [Observation("suspicion", (), "")]
+
     def _finished_inquiry(self, now: float) -> list[Observation]:
         """What a closer look, which ran beside, found out."""
-        if self._inquiry is None or not self._inquiry.finished:
+        if self._inquiry is None:
             return []
+        if not self._inquiry.finished:
+            return self._suspect() if self._inquiry.is_likely else []
         inquiry, self._inquiry = self._inquiry, None
         if inquiry.observations is None:  # the ranks get somewhere, or may: look again later
-            self._next_look[inquiry.notice.verdict] = now + _BETWEEN_LOOKS_S
-            self._detector.forgive(inquiry.notice.verdict)
+            notice = inquiry.notice
+            is_early = notice.is_early and notice.verdict in (Verdict.APART, Verdict.BUSY)
+            self._next_look[notice.verdict] = now + (_BETWEEN_EARLY_LOOKS_S if is_early else _BETWEEN_LOOKS_S)
+            self._detector.forgive(notice.verdict)
             return []
         if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
             return []  # it went on while it was looked at

@@ -34,6 +34,8 @@ REQUEST_AT = 64  # written by the supervisor
 ANSWER_AT = 72  # written by the rank, once the files of a request are there
 PLACES = struct.Struct("<QQQ")  # looks at the main thread; of these in a data loader, in a collective
 PLACES_AT = 80
+TURN_ASKED_AT = 104  # written by the supervisor
+TURN_TOLD_AT = 112  # written by the rank: the number, with what was found in its last two bits
 GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
 GROUPS_AT = 128
 MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
@@ -53,6 +55,8 @@ def start(told: str) -> None:
     watch.beat(STARTED)
     _enable_faulthandler()
     _note_call_at_exit(path)
+    import phalanx_turning  # noqa: F401 (now: its folder is on the path for a moment only)
+
     sys.meta_path.insert(0, _Herald(watch))
 
 
@@ -171,6 +175,7 @@ class _Watch:
                 asked = REQUEST.unpack_from(self._page, REQUEST_AT)[0]
                 if asked > self._answered:
                     self._answer(asked)
+                self._tell_turning()
             except Exception:  # a page that cannot be written is no reason to disturb the job
                 if self._stop.wait(5.0):
                     return
@@ -245,6 +250,13 @@ class _Watch:
         finally:
             self._answered = number
             REQUEST.pack_into(self._page, ANSWER_AT, number)
+
+    def _tell_turning(self) -> None:
+        """Whether the main thread turns in a circle, if that is asked. Takes a second, in which nothing else is looked at."""
+        asked = REQUEST.unpack_from(self._page, TURN_ASKED_AT)[0]
+        if asked > REQUEST.unpack_from(self._page, TURN_TOLD_AT)[0] >> 2:
+            found = sys.modules["phalanx_turning"].turning_of(self._main)
+            REQUEST.pack_into(self._page, TURN_TOLD_AT, asked << 2 | found)
 
     def _dump(self, number: int) -> None:
         """The recorder of the device's collectives; that of the processor's beside it, if both have something."""
