@@ -19,7 +19,6 @@ from pathlib import Path
 
 from fuzz_cases import make_case
 from fuzz_checks import check_outputs
-
 from phalanx.diagnose import diagnose_paths
 
 _PATIENCE, _PATIENCE_PER_MB = 4.0, 12.0  # processor seconds; a rule's expression that blows up takes minutes
