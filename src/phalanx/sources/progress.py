@@ -31,6 +31,7 @@ _OPENS_WITH_PROGRESS = re.compile(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", re.
 _CODE = re.compile(r"\bdef \b|=\s*\w+\(|(?:^\s{2,}|\w\.)\w+\([^)]*\b\w+=", re.I)
 
 Position = tuple[int, int]
+_MOST_DIGITS = 18
 LONGEST = 600  # characters of a line that tells of progress
 
 
@@ -74,7 +75,12 @@ def find_position(line: str) -> tuple[re.Match[str] | None, re.Match[str] | None
     number = step or bar
     if number is None and epoch is not None and "/" in line:
         number = _WITHIN.search(line)
-    return epoch, number
+    return _if_countable(epoch), _if_countable(number)
+
+
+def _if_countable(match: re.Match[str] | None) -> re.Match[str] | None:
+    """The match, unless it is of a number that no job counts up to."""
+    return match if match is not None and len(match[match.lastindex or 1]) <= _MOST_DIGITS else None
 
 
 def shows_end(line: str) -> bool:

@@ -19,7 +19,7 @@ from phalanx.sources.scales import MEASURED, Scales
 from phalanx.sources.scanner import Needle, NeedleSet
 from phalanx.sources.shapes import PLAIN, Shape, is_ordinary_line, shape_of
 from phalanx.sources.signs import SignSet
-from phalanx.sources.text import clean
+from phalanx.sources.text import clean, without_endless_words
 
 _STATEMENTS = (
     r"\bworld[_ -]?size\W{1,4}(\d{1,6})\b",
@@ -97,7 +97,7 @@ def _world_needles() -> NeedleSet:
 def cleaned_lines(sample: bytes) -> list[str]:
     """The lines of a sample as text."""
     if not sample.translate(None, _PLAIN):  # most samples: nothing in them has to be taken out
-        return [line[:_LONGEST].rstrip() for line in sample.decode().split("\n")]
+        return [without_endless_words(line[:_LONGEST]).rstrip() for line in sample.decode().split("\n")]
     return [clean(raw[:_LONGEST]) for raw in sample.split(b"\n")]
 
 
