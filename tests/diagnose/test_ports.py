@@ -18,3 +18,10 @@ def test_a_port_that_a_stranger_holds(diagnose: Diagnose) -> None:
     verdict = diagnose({"worker-0.log": _REFUSED, "worker-1.log": _LISTENS.format(40446)}).verdict
     assert verdict is not None
     assert (verdict.symptom, verdict.culprit_ranks) == ("comm.setup-failure", (0,))
+
+
+def test_who_takes_the_place_of_another_is(diagnose: Diagnose) -> None:
+    own = "I0000 00:00:1.968573 5307 coordination_service.h:529] /job:worker/replica:0/task:1 has connected to coordination service.\n"
+    verdict = diagnose({"worker-0.log": _REFUSED, "worker-1.log": _LISTENS.format(40445) + own}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (0,)

@@ -16,6 +16,7 @@ from phalanx.model import EventKind, Role, Stage
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
+_ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -208,6 +209,8 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     died = frozenset(event.rank for event in own if event.rank is not None) - waiting
     if died and is_minority(died, everyone):
         return died
+    if _called_alone(waiting, history):
+        return frozenset()
     gone = _gone(waiting, history)
     if gone:
         return gone
@@ -230,6 +233,21 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     ):
         return frozenset(silent)
     return _behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
+
+
+def _called_alone(waiting: frozenset[int], history: History) -> bool:
+    """Half of the ranks or fewer lost the others in what a script does beside its steps (evaluating, saving), after all had come equally far:
+    the others may just as well have ended, with nothing left to do."""
+    others = history.world.all_ranks - waiting
+    if not waiting or len(waiting) > len(others) or any(history.exit_codes.get(rank) for rank in others):
+        return False
+    frames = [frame for rank in waiting for frame in history.stacks.get(rank, ())]
+    if not any(_ASIDE.search(frame.function) for frame in frames):
+        return False
+    positions = {
+        rank: entry.position for file in history.seen.files for rank, entry in file.ranks.items() if entry.position
+    }
+    return positions.keys() >= history.world.all_ranks and len(set(positions.values())) == 1
 
 
 def left_behind(waiting: frozenset[int], history: History) -> frozenset[int]:

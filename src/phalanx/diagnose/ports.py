@@ -14,12 +14,10 @@ _PORT = re.compile(r":(\d{2,5})\b(?!:)")
 
 
 def is_held_by_a_peer(claim: Claim, history: History) -> bool:
-    """Whether every port that the accused ranks were refused is one at which another rank of the job says that it listens."""
+    """Whether a port that the accused ranks were refused is one at which another rank of the job says that it listens, without a claim to it."""
     refused = [proof.event for proof in claim.roots if _REFUSED.search(proof.event.text)]
     ports = {int(port) for event in refused for port in _PORT.findall(event.text.split("]", 1)[-1])}
-    held = {
-        event.data["port"]
-        for event in history.seen.events
-        if event.source == SOURCE and event.rank is not None and event.rank not in claim.printers
-    }
-    return bool(ports & held)
+    served = [event for event in history.seen.events if event.source == SOURCE and event.rank is not None]
+    holders = {event.rank for event in served if event.data.get("port") in ports} - claim.printers
+    # Whoever is the task of its own number has its own port: then the other one took its place.
+    return bool(holders) and not any(event.data.get("task") == event.rank for event in served if event.rank in holders)
