@@ -36,3 +36,14 @@ def test_what_the_watch_saw_of_a_death_is_said(diagnose: Diagnose) -> None:
         assert verdict.culprit_ranks == (1,)
         assert text in verdict.summary
         assert verdict.summary.count(text) == 1
+
+
+def test_of_a_bundle_nobody_is_asked_for_statuses_that_are_in_it(diagnose: Diagnose) -> None:
+    files = bundle(-15, "signal 15 (SIGTERM)", "")
+    for rank in range(3):
+        name = f"attempt0/rank{rank}/exit.json"
+        files[name] = json.dumps({**json.loads(files[name]), "by": "interrupted by SIGTERM", "why": {}}).encode()
+    report = diagnose(files)
+    assert (report.verdict, report.not_checked) == (None, ())
+    del files["attempt0/rank2/exit.json"]  # the launcher was killed
+    assert [one.what for one in diagnose(files).not_checked] == ["how the job ended"]
