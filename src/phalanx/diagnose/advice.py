@@ -32,7 +32,9 @@ def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[
             needs = 'its exit status (for instance an exit_codes.json: {"0": 0, "1": 0})'
             items.append(Unchecked("whether the job ended well", needs))
         elif not world.all_ranks <= history.exit_codes.keys():
-            items.append(Unchecked("how the job ended", "a launcher that lives to see it: it was killed, or still runs"))
+            items.append(
+                Unchecked("how the job ended", "a launcher that lives to see it: it was killed, or still runs")
+            )
     return items
 
 
