@@ -28,8 +28,13 @@ def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[
         needs = _NEXT_TIME.get(world.framework or "", "one log file a rank, with debug output on")
         items.append(Unchecked("what caused it, beyond the words quoted", needs))
     elif verdict is None and history.seen.files and not history.is_clean and not _ended_well(history):
-        needs = 'its exit status (for instance an exit_codes.json: {"0": 0, "1": 0})'
-        items.append(Unchecked("whether the job ended well", needs))
+        if not history.is_supervised:
+            needs = 'its exit status (for instance an exit_codes.json: {"0": 0, "1": 0})'
+            items.append(Unchecked("whether the job ended well", needs))
+        elif not world.all_ranks <= history.exit_codes.keys():
+            items.append(
+                Unchecked("how the job ended", "a launcher that lives to see it: it was killed, or still runs")
+            )
     return items
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -61,23 +61,17 @@ class Output:
         self.selector = selectors.DefaultSelector()
         self.last_repaint = b""
 
-    def open_pipes(self, rank: int) -> tuple[int, int]:
-        """Two pipes for a rank; returns the ends that it writes to, which are the caller's to close."""
+    def open_pipes(self, rank: int, secrets: frozenset[str] = frozenset()) -> tuple[int, int]:
+        """Two pipes for a rank, out of which these secrets are taken; returns the ends that it writes to, which are the caller's to close."""
         ends = []
         for is_error in (False, True):
             reading, writing = os.pipe()
             os.set_blocking(reading, False)
             self._streams[reading] = _Stream(rank, is_error)
+            self._streams[reading].redactor.hide(secrets)
             self.selector.register(reading, selectors.EVENT_READ, rank)
             ends.append(writing)
         return ends[0], ends[1]
-
-    def hide(self, rank: int, values: Iterable[str]) -> None:
-        """Take these secrets out of what a rank says."""
-        values = frozenset(values)
-        for stream in self._streams.values():
-            if stream.rank == rank:
-                stream.redactor.hide(values)
 
     def pump(self, wait: float) -> bool:
         """Wait for output at most so long and pass it on. Returns whether something else than output woke us."""

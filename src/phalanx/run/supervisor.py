@@ -121,8 +121,7 @@ class Attempt:
             variables = self._variables(seat, meeting)
             room = self.plan.spec.recorder.open_room() if self.plan.spec.recorder is not None else None
             watched = self._watched(seat.rank, variables, room)
-            pipes = output.open_pipes(seat.rank)
-            output.hide(seat.rank, secret_values(variables))
+            pipes = output.open_pipes(seat.rank, secret_values(variables))
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not is_terminal(0) else None
             try:
@@ -257,15 +256,13 @@ class Attempt:
             if seen.kind == "suspicion":
                 self.on_suspicion()
                 continue
-            is_past = seen.kind == "stall" and seen.data.get("kind") == GIVEN_UP
+            is_past = seen.data.get("kind") == GIVEN_UP
             if ending.reason is not None and seen.kind in ("stall", "recovered", "straggler") and not is_past:
                 continue  # ranks that are being ended neither stand still nor move again
             self.writer.write_observation(self.folder, seen)
-            if is_past:
-                self.screen.say(seen.text)
-            elif seen.kind == "stall":
+            if seen.kind == "stall" and not is_past:
                 self._stalled(seen, ending)
-            elif seen.kind in ("recovered", "straggler", "network") and seen.text:
+            elif seen.kind in ("stall", "recovered", "straggler", "network") and seen.text:
                 self.screen.say(seen.text)
             if seen.kind == "straggler":
                 self.on_straggler()

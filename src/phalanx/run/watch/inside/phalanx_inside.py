@@ -54,9 +54,10 @@ def start(told: str) -> None:
     watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
     watch.beat(STARTED)
     _enable_faulthandler()
-    _note_call_at_exit(path)
-    import phalanx_turning  # noqa: F401 (now: its folder is on the path for a moment only)
+    import phalanx_last_call  # now: its folder is on the path for a moment only
+    import phalanx_turning  # noqa: F401
 
+    phalanx_last_call.note_at_exit(os.path.join(os.path.dirname(path), CALL))
     sys.meta_path.insert(0, _Herald(watch))
 
 
@@ -81,23 +82,6 @@ def _enable_faulthandler() -> None:
 
     if not faulthandler.is_enabled():
         faulthandler.enable(file=2)
-
-
-def _note_call_at_exit(path: str) -> None:
-    """Of a rank that ends by an exception within a collective: what it had asked for."""
-    import atexit
-
-    from phalanx_last_call import last_call  # now: its folder is on the path for a moment only
-
-    pid = os.getpid()
-
-    def note() -> None:
-        call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
-        if call:
-            with open(os.path.join(os.path.dirname(path), CALL), "w", encoding="utf-8") as file:
-                json.dump(call, file)
-
-    atexit.register(note)
 
 
 class _Herald:

@@ -1,7 +1,7 @@
 """What a rank that fails in a collective had asked for: operation, name, shape, type and root, from the frames of its exception.
 
 Horovod tells every rank that "one rank" sent another shape than "another": which one is known only to each of them. Works with
-Python 3.8 and later, imports nothing, reads only, and looks once: when the rank ends by an exception.
+Python 3.8 and later, imports only what is quickly there, reads only, and looks once: when the rank ends by an exception.
 """
 
 from __future__ import annotations
@@ -13,6 +13,24 @@ if TYPE_CHECKING:
 LIBRARIES = ("horovod/torch/", "horovod/tensorflow/", "horovod/keras/", "horovod/_keras/", "torch/distributed/")
 TENSORS = ("tensor", "p", "value", "variable", "output", "tensors")
 LONGEST = 200
+
+
+def note_at_exit(path: str) -> None:
+    """Of this process, if it ends by an exception within a collective: what it had asked for, into a file."""
+    import atexit
+    import json
+    import os
+    import sys
+
+    pid = os.getpid()
+
+    def note() -> None:
+        call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
+        if call:
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(call, file)
+
+    atexit.register(note)
 
 
 def last_call(traceback: TracebackType | None) -> dict[str, str]:
