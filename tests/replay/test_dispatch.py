@@ -18,16 +18,7 @@ pytestmark = [
         importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install torch==2.13.0, or make test"
     ),
 ]
-SCRIPT = """\
-import json, sys, time
-sys.path.insert(0, INSIDE)
-import torch, torch.distributed as dist
-from torch.distributed import _functional_collectives as functional
-from phalanx_record import dispatch
-
-dist.init_process_group("gloo", init_method="file://" + FILE, rank=0, world_size=1)
-seen, late = [], []
-
+HANDLER = """\
 def handle(operation, args, forward):
     returned = forward()
     work = dispatch.work_of(returned)
@@ -41,11 +32,22 @@ def handle(operation, args, forward):
     given = dispatch.then(work, note)
     seen.append((now[0], operation.kind.name, "real" if given is work else "chained"))
     return dispatch.with_work(returned, given)
+"""
+SCRIPT = """\
+import json, sys, time
+sys.path.insert(0, INSIDE)
+import torch, torch.distributed as dist
+from torch.distributed import _functional_collectives as functional
+from phalanx_record import dispatch
 
-now = ["start"]
+dist.init_process_group("gloo", init_method="file://" + FILE, rank=0, world_size=1)
+seen, late, now = [], [], ["start"]
+# A module of the recorder's own package: who called is told by the first frame outside of it.
+recorder = dict(__package__="phalanx_record", dispatch=dispatch, time=time, seen=seen, late=late, now=now)
+exec(HANDLER, recorder)
 model = torch.nn.Linear(4, 4)
 made = torch.nn.parallel.DistributedDataParallel(model)
-dispatch.stand_between(handle)
+dispatch.stand_between(recorder["handle"])
 
 def tell(name, act):
     now[0] = name
@@ -64,7 +66,7 @@ print(json.dumps(seen))
 
 def test_who_waits_for_a_work_gets_the_real_one_and_who_waits_for_a_future_a_chained_one(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(f"INSIDE, FILE = {str(INSIDE)!r}, {str(tmp_path / 'meeting')!r}\n{SCRIPT}")
+    script.write_text(f"INSIDE, FILE, HANDLER = {str(INSIDE)!r}, {str(tmp_path / 'meeting')!r}, {HANDLER!r}\n{SCRIPT}")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     assert "not written down" not in done.stdout, done.stdout

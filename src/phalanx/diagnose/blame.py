@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ports import is_held_by_a_peer
@@ -71,7 +72,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
             # Who went on from a call that the others are in is none that they wait for.
             return _by_traces(claim, history)
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
-        elsewhere = _at_another_line(everyone, history) if history.is_supervised else frozenset()
+        elsewhere = at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere
         return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
@@ -214,10 +215,10 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     gone = _gone(waiting, history)
     if gone:
         return gone
-    elsewhere = _at_another_line(waiting, history)
+    elsewhere = at_another_line(waiting, history)
     if elsewhere:
         return elsewhere
-    behind = _behind_in_sequence(history)
+    behind = behind_in_sequence(history)
     if behind and is_minority(behind, everyone):
         return behind
     if odd := left_behind(waiting, history):
@@ -232,7 +233,7 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
         and len(waiting) >= len(silent)
     ):
         return frozenset(silent)
-    return _behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
+    return behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
 
 
 def _called_alone(waiting: frozenset[int], history: History) -> bool:
@@ -266,62 +267,6 @@ def _named_in_stalls(history: History) -> frozenset[int]:
     counts = Counter(rank for event in reports for rank in event.data["missing"])
     most = max(counts.values())
     return frozenset(rank for rank, count in counts.items() if count == most)
-
-
-_POINT_TO_POINT = re.compile(r"\b(?:i?send|i?recv|batch_isend_irecv|send_object_list|recv_object_list)\(")
-
-
-def _at_another_line(waiting: frozenset[int], history: History) -> frozenset[int]:
-    """Ranks that waited at another line of the user's code than most did: they took another path.
-
-    Senders and receivers wait at different lines by nature; then the line says nothing.
-    """
-    stacks = {rank: stack for rank, stack in history.stacks.items() if rank in waiting}
-    if any(_POINT_TO_POINT.search(stack[-1].source) for stack in stacks.values()):
-        return frozenset()
-    lines = {rank: [(frame.file, frame.line) for frame in reversed(stack)] for rank, stack in stacks.items()}
-    for depth in range(2):  # who makes the same call from another line took another path too
-        at = {rank: own[depth] if depth < len(own) else None for rank, own in lines.items()}
-        counts = Counter(at.values())
-        if len(counts) > 1:
-            break
-    common, most = counts.most_common(1)[0] if stacks else (None, 0)
-    if len(counts) != 2 or most * 2 <= len(at):
-        return frozenset()  # no majority: nobody can say which path is the right one
-    return frozenset(rank for rank, place in at.items() if place != common)
-
-
-def _behind_in_sequence(history: History) -> frozenset[int]:
-    """Ranks whose last collective has a lower number than that of most others."""
-    last: dict[int, int] = {}
-    for event in history.seen.events:
-        if event.kind is EventKind.TIMEOUT and event.rank is not None and "seq" in event.data:
-            number = int(event.data["seq"])
-            last[event.rank] = min(last.get(event.rank, number), number)
-    if len(set(last.values())) < 2:
-        return frozenset()
-    # The common number is the one most ranks wait at; a rank below it has not come, one above it went ahead.
-    common, _ = Counter(last.values()).most_common(1)[0]
-    return frozenset(rank for rank, number in last.items() if number != common)
-
-
-def _behind_in_steps(history: History) -> frozenset[int]:
-    """Ranks that printed a lower last step than all the others, which agree."""
-    steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}
-    if len(steps) < 3 or len(set(steps.values())) < 2:
-        return frozenset()
-    top = max(steps.values())
-    behind = frozenset(rank for rank, step in steps.items() if step < top - 1)
-    return behind if len(behind) * 2 < len(steps) else frozenset()
-
-
-def a_step_behind(history: History) -> frozenset[int]:
-    """The one rank whose last step is lower than that of all others, which agree: where a job stands still, a step is enough."""
-    steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}
-    if len(steps) < 3 or steps.keys() < history.world.all_ranks:
-        return frozenset()
-    behind = frozenset(rank for rank, step in steps.items() if step < max(steps.values()))
-    return behind if len(behind) == 1 else frozenset()
 
 
 def _spoke_otherwise(claim: Claim, history: History) -> frozenset[int]:

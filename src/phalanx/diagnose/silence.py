@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from phalanx.diagnose.blame import a_step_behind, missing_ranks
+from phalanx.diagnose.blame import missing_ranks
 from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.elsewhere import a_step_behind
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.world import CONNECTED
