@@ -21,11 +21,12 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["light", "ring", "full"])
-@pytest.mark.parametrize("way", ["compiled", "Python"])
+# full recordings pass Python always
+@pytest.mark.parametrize(
+    ("mode", "way"),
+    [("light", "compiled"), ("ring", "compiled"), ("light", "Python"), ("ring", "Python"), ("full", "Python")],
+)
 def test_the_survivor_hears_of_it_in_every_kind_of_call(kernel: str, tmp_path: Path, mode: str, way: str) -> None:
-    if (mode, way) == ("full", "compiled"):
-        pytest.skip("full recordings pass Python")
     shutil.copyfile(Path(__file__).with_name("deaf.py"), tmp_path / "train.py")
     variables = {"PHALANX_NO_CACHE": "1"} if way == "Python" else {}
     done = record(tmp_path, mode, 2, options=("--grace", "60"), **variables)
