@@ -75,3 +75,16 @@ def test_a_loop_whose_variables_go_on_does_not(verdict: Callable[[str], int], te
 @pytest.mark.parametrize("text", NOT_KNOWN.values(), ids=NOT_KNOWN)
 def test_what_cannot_be_compared_is_not_known(verdict: Callable[[str], int], text: str) -> None:
     assert verdict(text) == UNKNOWN
+
+
+def test_what_the_script_computes_is_not_asked_for(verdict: Callable[[str], int], tmp_path: Path) -> None:
+    """Attributes that a class makes when they are asked for may load, count or connect."""
+    asked = tmp_path / "asked"
+    verdict(
+        "class Lazy:\n"
+        f"    def __getattr__(self, name): open({str(asked)!r}, 'a').write(name + '\\n'); return 1\n"
+        "    def __bool__(self): return True\n"
+        "lazy = Lazy()\n"
+        "while lazy and not stop: pass\n"
+    )
+    assert not asked.exists()

@@ -105,16 +105,18 @@ class Loop:
         # another object at an address that was free again would look the same: it must be one and the same all the time
         if self._known.setdefault(way, id(value)) != id(value):
             raise OpaqueError
-        version = getattr(value, "_version", None)
-        if kind.__module__.split(".")[0] == "torch" and isinstance(version, int):
+        # asked of PyTorch's alone: an attribute of the user's may be computed, and must not be because somebody looks
+        version = getattr(value, "_version", None) if kind.__module__.split(".")[0] == "torch" else None
+        if isinstance(version, int):
             return version  # PyTorch counts what is done to a tensor in place
-        own = getattr(value, "__dict__", None)
-        if isinstance(own, dict) and kind.__flags__ & OF_PYTHON:
+        own = object.__getattribute__(value, "__dict__") if kind.__flags__ & OF_PYTHON else None
+        if isinstance(own, dict):
             used = sorted(self._names & own.keys())
             return tuple((name, self._mark(own[name], (*way, name))) for name in used)
         raise OpaqueError
 
 
 def _is_builtin(value: object) -> bool:
-    owner = getattr(value, "__self__", None)
-    return type(value).__name__ == "builtin_function_or_method" and type(owner).__name__ == "module"
+    if type(value).__name__ != "builtin_function_or_method":
+        return False
+    return type(getattr(value, "__self__", None)).__name__ == "module"
