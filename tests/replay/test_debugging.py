@@ -34,6 +34,13 @@ def test_a_break_stops_in_the_users_line_at_its_step(failed: Path) -> None:
     assert again.status == 0
 
 
+def test_who_leaves_the_debugger_has_found_no_difference(failed: Path) -> None:
+    again = replay(failed, "bundle", "--rank", "1", "--break", "step==3", typed="q\n")
+    assert "BdbQuit" not in again.out + again.err
+    assert "[same, bitwise]" in again.out, again.out + again.err
+    assert again.status == 0
+
+
 def test_a_break_can_ask_for_a_call(failed: Path) -> None:
     again = replay(
         failed, "bundle", "--rank", "1", "--break", "op=='allreduce_' and step==2", typed="p 'at', step\nc\n"

@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from . import chance, checkpoints, dispatch, fingerprints, horovod, state, tensorflow
 from .alone import refuse_objects, stand_in
@@ -255,6 +255,8 @@ class Player:
         before = sys.excepthook
 
         def told(kind: Any, error: Any, trace: Any) -> None:
+            if kind.__name__ == "BdbQuit":
+                self._leave("the debugger was left", "asked")
             self.end(
                 "the script raised an exception", "exception", "".join(traceback.format_exception(kind, error, trace))
             )
@@ -266,6 +268,9 @@ class Player:
     def finish(self, why: str, how: str = "recording") -> None:
         """The replay cannot or need not go on: write down what was found, and leave."""
         self._debugging.at_end(why)
+        self._leave(why, how)
+
+    def _leave(self, why: str, how: str) -> NoReturn:
         self.end(why, how)
         sys.stdout.flush()
         sys.stderr.flush()
