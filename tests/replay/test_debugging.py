@@ -22,7 +22,9 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = prepare(tmp_path_factory.mktemp("failed"))
-    assert record(folder, "full", 2, "raises").status == 1
+    done = record(folder, "full", 2, "raises")
+    assert done.status == 1
+    assert "--rank 1" in done.err  # the command to see it again names who raised
     return folder
 
 

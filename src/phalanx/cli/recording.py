@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -78,8 +80,8 @@ def begin_recording(
     return Recorder(INSIDE, settings, frameworks_for(mode), REFUSED, make_room, save_ring)
 
 
-def end_recording(bundle: Path, recorder: Recorder) -> None:
-    """Keep the sources, and say what there is now."""
+def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | None) -> None:
+    """Keep the sources, and say what there is now, and how the rank to blame is seen again."""
     from phalanx.replay.kernel import make_for_later
 
     keep_sources(bundle, Path(str(recorder.settings["script"])))
@@ -94,7 +96,8 @@ def end_recording(bundle: Path, recorder: Recorder) -> None:
         return
     mode = recorder.settings["mode"]
     how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
-    again = f"again: phalanx replay {bundle} {'--all' if mode == Mode.LIGHT else '--rank 0'}"
+    accused = ((report or {}).get("verdict") or {}).get("culprit_ranks") or [0]
+    again = f"again: phalanx replay {bundle} {'--all' if mode == Mode.LIGHT else f'--rank {accused[0]}'}"
     if mode == Mode.LIGHT and framework_of(bundle) != "torch":
         again = f"to be compared with another run: phalanx compare {bundle} OTHER"
     typer.echo(f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; {again}", err=True)

@@ -157,7 +157,7 @@ def run(
         _check_first(plan.environment, folder)
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
     if recorder is not None:
-        end_recording(folder, recorder)
+        end_recording(folder, recorder, result.report)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)
