@@ -284,3 +284,13 @@ def test_a_start_whose_end_was_not_pasted_is_no_hang(tmp_path: Path) -> None:
 def test_a_failure_while_it_trains_is_none_of_the_start(tmp_path: Path) -> None:
     report = "# Error in some steps\n\nI get it on all four cards after two epochs of training, and do not know more.\n"
     assert verdict(tmp_path, report).symptom.startswith("fail.")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("filler", ["-" * 500 + "G", "a-", "0.", "- ", "0_", "x.y/", "it's "])
+@pytest.mark.parametrize(
+    "trouble", ["Run on two machines, ", "It fails with docker and ", "Memory of the main gpu ", "nccl "]
+)
+def test_a_long_ruler_or_number_does_not_take_hours(trouble: str, filler: str) -> None:
+    prose = "Trouble with the training. " + trouble + filler * (12_000 // len(filler))
+    assert read_complaint("report.md", prose, [prose]).said.startswith("Trouble")

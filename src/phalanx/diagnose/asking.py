@@ -35,7 +35,7 @@ CHANGE = re.compile(
 WISH = re.compile(r"^\W*(?:use|run|make|move|switch|try|test)\b(?!.*\b(?:but|and (?:got?|get))\b)", re.I)
 # Words that no wish needs.
 TROUBLE = re.compile(
-    r"报错|失败|错误|\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
+    r"报错|失败|错误|(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
 )
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(

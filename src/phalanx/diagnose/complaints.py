@@ -43,7 +43,7 @@ _WORDLESS = (
     "fail.tensor-mismatch",
 )
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
-_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)): .*")
 
 
 @dataclass(frozen=True, slots=True)
