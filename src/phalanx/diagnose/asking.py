@@ -40,7 +40,7 @@ TROUBLE = re.compile(
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
-    r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
+    r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
     r"|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )
