@@ -77,8 +77,9 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
-    if history.is_only_report and not everyone - printers <= _spoke_otherwise(claim, history):
-        return frozenset()
+    told = _spoke_otherwise(claim, history) | history.exit_codes.keys()
+    if history.is_only_report and not everyone - printers <= told:
+        return frozenset()  # what was not pasted may say the same
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:

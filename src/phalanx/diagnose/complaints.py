@@ -155,6 +155,11 @@ class Complaints:
         ]
 
     @property
+    def name_nothing(self) -> bool:
+        """Nobody says more than that it does not work."""
+        return all(max(complaint.points.values(), default=0.0) < complaint.fewest for complaint in self.all)
+
+    @property
     def only_ask(self) -> bool:
         """Nobody tells of trouble: what the words may mean otherwise is no evidence."""
         return bool(self.all) and all(complaint.only_asks for complaint in self.all)

@@ -64,9 +64,9 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         claims = [claim for claim in claims if complaints.is_meant(claim)] + complaints.as_claims()
         if complaints.only_ask:
             claims = [claim for claim in claims if not claim.from_prose]
+    ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
+    if complaints is not None and not (complaints.name_nothing and _tells_by_itself(ordered, history)):
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
-    else:
-        ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
 
@@ -149,6 +149,14 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
         -min(times, default=math.inf),
         -first,
     )
+
+
+def _tells_by_itself(ordered: list[Claim], history: History) -> bool:
+    """Whether what was pasted into a report is a log that says how ranks ended, or what caused it, and needs no words beside it."""
+    if history.own_deaths:
+        return True
+    best = ordered[0] if ordered else None
+    return best is not None and best.depth is Claims.CAUSE and best.priority >= SPECIFIC and not best.from_prose
 
 
 def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
