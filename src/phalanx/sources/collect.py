@@ -29,6 +29,7 @@ from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.text import clean_text
 from phalanx.sources.window import Window
+from phalanx.sources.wrapping import unwrapped
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
@@ -93,7 +94,7 @@ class Collector:
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
-                    stream = plain_stream(raw)
+                    stream = unwrapped(plain_stream(raw))
                     reader.read(stream, progress, room, is_plain=stream is raw)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
