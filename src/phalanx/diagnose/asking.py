@@ -15,7 +15,7 @@ QUESTION = re.compile(
 YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
 # A title that wants something made or written, and the headings of forms for it. Such a post says what would be good, seldom what broke.
 REQUEST = re.compile(
-    r"^\W*(?:\[?(?:feat(?:ure)?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
+    r"^\W*(?:\[?(?:feat(?:ure)?|requests?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
     r"|(?:feat(?:ure)?|enhancement)s? (?:request|proposal|idea)|proof of concept|benchmarks?\b|roadmap\b|rfc\b"
     r"|(?:please )?(?:add|support|allow|enable|implement|provide|document|update|improve|introduce|expose|consider|investigate|create|clarify|explain|leave|extend|refactor|migrate|publish|release|share|integrate)\b(?! (?:is|are|was|does|did|not)\b))",
     re.I,
@@ -24,6 +24,11 @@ REQUEST_FORM = re.compile(
     r"#{1,4} \W*(?:feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
     r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
     r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
+    re.I,
+)
+# What becomes of a thing in a title that opens like a wish, and is a complaint then: "Enable fp16 crashes".
+BREAKS = re.compile(
+    r"\b(?:fail(?:s|ed|ing)?|crash\w*|breaks?|broken|do(?:es)?(?:n[’']?t| not)|did(?:n[’']?t| not)|can ?not|can[’']?t|not work\w*|hangs?|hung|stuck|freez\w*|unable|rais(?:es|ed)|throws?|caus(?:es|ed|ing)|leads?|results? in|got|gets?)\b",
     re.I,
 )
 # A change that somebody hands in: it tells of trouble that it mends.
@@ -36,6 +41,11 @@ WISH = re.compile(r"^\W*(?:use|run|make|move|switch|try|test)\b(?!.*\b(?:but|and
 # Words that no wish needs.
 TROUBLE = re.compile(
     r"报错|失败|错误|\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
+)
+# Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
+UNDERSTANDING = re.compile(
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|right|correct)\b",
+    re.I,
 )
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(

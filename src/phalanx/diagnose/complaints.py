@@ -8,7 +8,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import ASKING, CHANGE, QUESTION, REQUEST, REQUEST_FORM, TROUBLE, WISH, YES_OR_NO
+from phalanx.diagnose.asking import (
+    ASKING,
+    BREAKS,
+    CHANGE,
+    QUESTION,
+    REQUEST,
+    REQUEST_FORM,
+    TROUBLE,
+    UNDERSTANDING,
+    WISH,
+    YES_OR_NO,
+)
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess
@@ -103,13 +114,14 @@ def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: boo
     """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
     if CHANGE.search(title) or CHANGE.search(body):
         return True
-    if FAILURE.search(title) or HANG.search(title):
+    is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
+    if (FAILURE.search(title) or HANG.search(title)) and not is_wish:
         return False
     if REQUEST_FORM.search(body):
         return True
     if TROUBLE.search(body) or HANG.search(body):
         return False
-    if REQUEST.search(title):
+    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
         return True
     if WISH.search(title) and not is_told:
         return True

@@ -12,7 +12,7 @@ _ENGLISH = {
     "没反应": "no response", "挂起": "hangs", "死锁": "deadlock", "超时": "timeout", "报错": "error", "出错": "error", "错误": "error",
     "失败": "failed", "无法": "cannot", "不能": "cannot", "不了": "cannot", "没法": "cannot", "崩溃": "crash", "异常": "exception",
     "中断": "stops with an error", "太慢": "slow", "很慢": "slow", "变慢": "slower", "更慢": "slower", "速度慢": "slow", "慢很多": "slower",
-    "不收敛": "does not converge", "不下降": "does not decrease", "下降": "drops", "降低": "drops", "变低": "drops", "减小": "drops", "减少": "drops", "不一致": "different",
+    "不收敛": "does not converge", "不下降": "does not decrease", "保持不变": "does not change", "没有变化": "does not change", "不变": "does not change", "下降": "drops", "降低": "drops", "变低": "drops", "减小": "drops", "减少": "drops", "不一致": "different",
     "不一样": "different", "不同步": "not synchronized", "不均衡": "unbalanced", "不均": "unbalanced", "不匹配": "mismatch", "不支持": "not supported",
     "找不到": "cannot find", "段错误": "segmentation fault", "内存泄漏": "memory leak", "不足": "not enough", "爆显存": "out of memory",
     "溢出": "out of memory", "泄漏": "leak", "缺少": "missing", "增长": "increases", "增加": "increases", "上涨": "increases", "一直": "keeps", "退出": "exit",

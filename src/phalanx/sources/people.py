@@ -57,12 +57,13 @@ _TROUBLE = lazy(
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
+_WHOLE_SENTENCES = 2  # of ten words and more, to their end: below a title no program writes them
 _FEWEST_SIGNS = 6  # of a language that is written without spaces: a sentence, not a name
 _LONGEST_TITLE = 300  # characters
 _CUT_OUT = 80  # lines: more is a log, whatever stands above it
 # A title that tells of trouble as people do: what, and in which circumstances.
 _TOLD_TITLE = lazy(
-    r"(?=.*(?:[Ee]rror|[Ee]xception|[Ff]ail|[Cc]rash|[Hh]ang|stuck|[Cc]annot|[Cc]an't|[Uu]nable|[Nn]ot |[Ss]low|[Ww]rong|[Dd]iffer|[Ii]ncreas|[Dd]rop|[Ll]ower|[Oo]nly|NaN|[Ww]hy|problem|issue)).*\b(?:when|while|with|after|during|if|using|on|in|for)\b"
+    r"(?=.*(?:[Ee]rror|[Ee]xception|[Ff]ail|[Cc]rash|[Hh]ang|stuck|[Cc]annot|[Cc]an't|[Uu]nable|[Nn]ot |[Ss]low|[Ww]rong|[Dd]iffer|[Ii]ncreas|[Dd]rop|[Ll]ower|[Oo]nly|NaN|[Ww]hy|problem|issue|[Bb]roken|[Ll]eak|[Ff]reez|[Uu]neven|[Mm]ismatch)).*\b(?:when|while|with|after|during|if|using|on|in|for)\b"
 )
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _MOST_TRAINING = 0.4  # of the lines
@@ -137,6 +138,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (is_titled and fences >= 1)
         or (is_titled and len(lines) <= _CUT_OUT and _TOLD_TITLE.match(lines[0][:_LONGEST_TITLE]) is not None)
         or (is_titled and machine == 0 and len(lines) <= _SHORT and (perhaps or sentences) >= 1)
+        or (is_titled and machine == 0 and training == 0 and whole >= _WHOLE_SENTENCES)
         or (
             is_titled
             and text.lstrip().startswith("#")
