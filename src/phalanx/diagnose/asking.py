@@ -21,8 +21,8 @@ REQUEST = re.compile(
     re.I,
 )
 REQUEST_FORM = re.compile(
-    r"#{1,4} \W*(?:feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
-    r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
+    r"#{1,4} \W*(?:pitch|🚀 feature|feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
+    r"|is your feature request related|🚀 feature\b|\bsuggested improvements?\b|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
     r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
     re.I,
 )

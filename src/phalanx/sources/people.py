@@ -35,6 +35,7 @@ _FORM = lazy(
     r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
     r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
     r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
+    r"|URL\(s\) with the issue|Description of issue \(what needs changing\)"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
     r"|^\W*\d?\d?\W*Framework: \(",
     re.I,
@@ -82,6 +83,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     prose: list[str] = []
     title = ""
     in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
+    personal_first = 0  # before anything that tells of steps
     lines = [line for line in text.splitlines() if line.strip()]
     is_form = asks_for_words = False
     by_ticks = (
@@ -116,6 +118,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence:
             sentences += 1
             personal += elsewhere or bool(_PERSONAL.search(line))
+            personal_first = personal if not training else personal_first
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
         if is_title and not title and not prose:
             title = line.strip("# ")
@@ -123,9 +126,10 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)))
-    if not is_document and not fences and not template and training >= _MOST_TRAINING * len(lines):
-        return None  # a log of training that shows what a language model says
     is_titled = _has_title(text)
+    is_asked_first = is_titled and personal_first >= 1
+    if not (is_document or fences or template or is_asked_first) and training >= _MOST_TRAINING * len(lines):
+        return None  # a log of training that shows what a language model says
     is_mostly_said = sentences >= 0.3 * len(lines)
     is_report = (
         is_document
