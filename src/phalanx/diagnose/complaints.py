@@ -22,7 +22,7 @@ from phalanx.diagnose.asking import (
 )
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
-from phalanx.diagnose.guess import guess
+from phalanx.diagnose.guess import guess, told_by_words
 from phalanx.diagnose.history import History
 from phalanx.diagnose.told_stages import OPENING, stage_shares, told_stages
 from phalanx.knowledge.figures import expected_share
@@ -53,8 +53,10 @@ _WORDLESS = (
     "fail.graph-execution-error",
     "fail.tensor-mismatch",
 )
+_CLEARLY = 1.0  # points by which words for another stage must be ahead
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
-_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)): .*")
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)):(?: .*|$)")
+_NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Complaint:
     only_asks: bool  # how something is done, not what went wrong
     fewest: float  # points without which its words say nothing
     said: str  # the words, without what they only mention
+    tells_of_error: bool  # in their own words, with a program's beside them
 
     @property
     def tells_of_wait(self) -> bool:
@@ -97,6 +100,9 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
+    if exception is not None and str(exception.data["type"]) in title and (symptom := told_by_words(exception)):
+        points[symptom] += _NAMED_IN_TITLE
+        quotes.setdefault(symptom, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
     if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
         is_question = True
@@ -107,7 +113,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     )
     fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
     told = failure[0] if failure else ""
-    return Complaint(file, title, dict(points), quotes, told, exception, told_stages(prose), only_asks, fewest, prose)
+    return Complaint(file, title, dict(points), quotes, told, exception, told_stages(prose), only_asks, fewest, prose, bool(messages) and _TOLD_ERROR.search(prose) is not None)
 
 
 def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
@@ -195,6 +201,22 @@ class Complaints:
             return True
         told = [spec.prose for spec in claim.rule.evidence if spec.role is Role.ROOT and spec.prose is not None]
         return any(pattern.search(complaint.said) for pattern in told for complaint in self.all)
+
+    def is_side_remark(self, claim: Claim) -> bool:
+        """A warning of slowness, or of where it runs, in a post that tells of an error and shows what a program said of it."""
+        is_warning = not claim.from_prose and not claim.fatal and claim.symptom in _SIDE_REMARKS
+        return is_warning and any(complaint.tells_of_error for complaint in self.all)
+
+    def place(self, claim: Claim) -> None:
+        """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""
+        if claim.rule is None or claim.from_prose or claim.stage is not None or not claim.rule.by_stage:
+            return
+        if Stage.of_symptom(claim.symptom) is not Stage.TRAIN:
+            return  # what is known of the start stays there: people tell of training who never came so far
+        likely = max(claim.rule.by_stage.values(), key=lambda symptom: self.points(symptom, with_alike=False))
+        told, known = (self.points(symptom, with_alike=False) for symptom in (likely, claim.symptom))
+        if told >= known + _CLEARLY:
+            claim.symptom = likely
 
     def is_in_title(self, claim: Claim) -> bool:
         """A program's message that the claim rests on is the title of a report: that is what the person asks about."""

@@ -23,7 +23,7 @@ _ENGLISH = {
     "节点": "nodes", "进程": "process", "分布式": "distributed", "数据集": "dataset", "预处理": "preprocessing", "分词": "tokenization", "数据": "data", "加载": "loading", "读取": "reading",
     "保存": "saving", "断点": "checkpoint", "恢复": "resume", "安装": "install", "编译": "compile", "导入": "import", "连接": "connection",
     "通信": "communication", "初始化": "initialization", "启动": "start", "验证": "validation", "评估": "evaluation", "推理": "inference",
-    "只有": "only", "只用": "uses only", "一张卡": "one gpu", "一块卡": "one gpu", "第一张": "the first", "利用率": "utilization", "使用率": "utilization",
+    "只有": "only", "只用": "uses only", "一张卡": "one gpu", "一块卡": "one gpu", "第一张": "the first", "利用率": "utilization", "终止": "terminated", "未释放": "not released", "不释放": "not released", "残留": "left behind", "僵尸进程": "zombie process", "使用率": "utilization",
     # Japanese and Korean
     "エラー": "error", "失敗": "failed", "できません": "cannot", "できない": "cannot", "止まる": "hangs", "止まって": "hangs", "遅い": "slow",
     "学習": "training", "メモリ不足": "out of memory", "メモリ": "memory", "複数": "multiple", "에러": "error", "오류": "error", "실패": "failed",

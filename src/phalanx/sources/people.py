@@ -51,10 +51,11 @@ _ADDRESS = lazy(r"https?://\S+")
 _FENCE = lazy(r"^\s*(?:```|~~~)")
 _LONE_TICK = lazy(r"^\s*`\s*$", re.MULTILINE)
 _FENCES = ("```", "~~~")
+_RAISED = lazy(r"^(?:\[[^\]]{1,40}\] ?)?[\w.]*(?:Error|Exception): \S")
 _MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
-    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
@@ -165,6 +166,8 @@ def _has_title(text: str) -> bool:
         len(words) == 2 and all(_WORD.match(word) for word in words)
     )
     is_worded |= not first.isascii() and _PERSONAL_ELSEWHERE.search(first[:300]) is not None
+    if _RAISED.match(first) and any(fence in rest for fence in _FENCES):
+        return True  # nobody but a person sets a program's words into a fence
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
 
