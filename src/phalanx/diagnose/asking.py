@@ -22,7 +22,7 @@ REQUEST = re.compile(
 )
 REQUEST_FORM = re.compile(
     r"#{1,4} \W*(?:pitch|🚀 feature|feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
-    r"|is your feature request related|🚀 feature\b|\bsuggested improvements?\b|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
+    r"|is your feature request related|🚀 feature\b|\ba feature request (?:would be|is|could be)\b|\bsuggested improvements?\b|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
     r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
     re.I,
 )
@@ -51,6 +51,6 @@ UNDERSTANDING = re.compile(
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
     r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
-    r"|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bhow (?:can|could|should|do) (?:i|we)\b[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )

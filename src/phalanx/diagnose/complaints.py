@@ -76,6 +76,11 @@ class Complaint:
     tells_of_error: bool  # in their own words, with a program's beside them
 
     @property
+    def names_exception(self) -> bool:
+        """An exception stands in the title."""
+        return self.exception is not None and str(self.exception.data["type"]) in self.title
+
+    @property
     def tells_of_wait(self) -> bool:
         """The person says that something stands still."""
         return any(self.points.get(symptom, 0.0) > 0 for symptom in HANG_AT.values())
@@ -113,7 +118,19 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     )
     fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
     told = failure[0] if failure else ""
-    return Complaint(file, title, dict(points), quotes, told, exception, told_stages(prose), only_asks, fewest, prose, bool(messages) and _TOLD_ERROR.search(prose) is not None)
+    return Complaint(
+        file,
+        title,
+        dict(points),
+        quotes,
+        told,
+        exception,
+        told_stages(prose),
+        only_asks,
+        fewest,
+        prose,
+        bool(messages) and _TOLD_ERROR.search(prose) is not None,
+    )
 
 
 def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
@@ -203,9 +220,12 @@ class Complaints:
         return any(pattern.search(complaint.said) for pattern in told for complaint in self.all)
 
     def is_side_remark(self, claim: Claim) -> bool:
-        """A warning of slowness, or of where it runs, in a post that tells of an error and shows what a program said of it."""
-        is_warning = not claim.from_prose and not claim.fatal and claim.symptom in _SIDE_REMARKS
-        return is_warning and any(complaint.tells_of_error for complaint in self.all)
+        """Slowness, or where it runs: a warning in a post that tells of an error and shows it, or words below a title that names an exception."""
+        if claim.fatal or claim.symptom not in _SIDE_REMARKS:
+            return False
+        if claim.from_prose:
+            return any(complaint.names_exception for complaint in self.all)
+        return any(complaint.tells_of_error for complaint in self.all)
 
     def place(self, claim: Claim) -> None:
         """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""

@@ -9,7 +9,7 @@ from phalanx.model.lazy import lazy
 _ENGLISH = {
     # what stands still, breaks, is slow or wrong
     "卡住": "hangs", "卡死": "hangs", "卡主": "hangs", "卡在": "stuck at", "不动了": "hangs", "一直不动": "hangs", "没有反应": "no response",
-    "没反应": "no response", "挂起": "hangs", "不跑了": "hangs", "死在": "hangs at", "不再继续": "does not continue", "停止": "stops", "停掉": "stops", "停在": "stops at", "占用": "occupied", "死锁": "deadlock", "超时": "timeout", "报错": "error", "出错": "error", "错误": "error",
+    "没反应": "no response", "挂起": "hangs", "一直在等待": "waits forever", "一直等待": "waits forever", "不跑了": "hangs", "死在": "hangs at", "不再继续": "does not continue", "停止": "stops", "停掉": "stops", "停在": "stops at", "占用": "occupied", "死锁": "deadlock", "超时": "timeout", "报错": "error", "出错": "error", "错误": "error",
     "失败": "failed", "无法": "cannot", "不能": "cannot", "不了": "cannot", "没法": "cannot", "崩溃": "crash", "异常": "exception",
     "中断": "stops with an error", "太慢": "slow", "很慢": "slow", "变慢": "slower", "更慢": "slower", "速度慢": "slow", "慢很多": "slower",
     "不收敛": "does not converge", "不下降": "does not decrease", "保持不变": "does not change", "没有变化": "does not change", "不变": "does not change", "下降": "drops", "降低": "drops", "变低": "drops", "减小": "drops", "减少": "drops", "不一致": "different",

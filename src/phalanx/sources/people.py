@@ -21,7 +21,7 @@ _PERHAPS_PERSONAL = lazy(
 )
 # Marks of a person in Chinese, Japanese and Korean: "I", "may I ask", "how", "why", "thanks", "reports an error", "is stuck at".
 _PERSONAL_ELSEWHERE = lazy(
-    r"请问|我|怎么|如何|为什么|求助|谢谢|大佬|您好|你好|报错|遇到|出现|卡(?:在|住|死)|教えて|ください|ですか|エラー|私|안녕하세요|감사합니다|에러|문제"
+    r"请问|请教|我|您|疑问|怎么|如何|为什么|求助|谢谢|大佬|您好|你好|报错|遇到|出现|卡(?:在|住|死)|教えて|ください|ですか|エラー|私|안녕하세요|감사합니다|에러|문제"
 )
 _HEADING = lazy(r"^#{1,3} \S+ \S")  # a Markdown title; a shell's prompt and a tool's table have no empty line below
 _HEADINGS = (
@@ -165,7 +165,8 @@ def _has_title(text: str) -> bool:
     is_worded = (len(words) >= 3 and plain >= 0.5 * len(words)) or (
         len(words) == 2 and all(_WORD.match(word) for word in words)
     )
-    is_worded |= not first.isascii() and _PERSONAL_ELSEWHERE.search(first[:300]) is not None
+    if not first.isascii():
+        is_worded |= _PERSONAL_ELSEWHERE.search(first[:300]) is not None or has_ideograms(first, _FEWEST_SIGNS)
     if _RAISED.match(first) and any(fence in rest for fence in _FENCES):
         return True  # nobody but a person sets a program's words into a fence
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
