@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from phalanx.diagnose.cues import FAILURE, HANG
+
 # A title that asks how something is done. "Why" and "when using" complain.
 QUESTION = re.compile(
     r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
@@ -51,6 +53,25 @@ UNDERSTANDING = re.compile(
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
     r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
-    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bhow (?:can|could|should|do) (?:i|we)\b[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )
+FEWEST_POINTS = 2.0  # below this the words of a report say nothing
+
+
+def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
+    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
+    if CHANGE.search(title) or CHANGE.search(body):
+        return True
+    is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
+    if (FAILURE.search(title) or HANG.search(title)) and not is_wish:
+        return False
+    if REQUEST_FORM.search(body):
+        return True
+    if TROUBLE.search(body) or HANG.search(body):
+        return False
+    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
+        return True
+    if WISH.search(title) and not is_told:
+        return True
+    return max(points.values(), default=0.0) < FEWEST_POINTS and ASKING.search(body) is not None

@@ -8,18 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import (
-    ASKING,
-    BREAKS,
-    CHANGE,
-    QUESTION,
-    REQUEST,
-    REQUEST_FORM,
-    TROUBLE,
-    UNDERSTANDING,
-    WISH,
-    YES_OR_NO,
-)
+from phalanx.diagnose.asking import FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -33,7 +22,6 @@ from phalanx.sources.people import split_title
 from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
-_FEWEST_POINTS = 2.0  # below this the words say nothing
 _FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
 _LESS_SURE = 0.35
 _ALIKE = 0.6
@@ -105,18 +93,18 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
-    if exception is not None and str(exception.data["type"]) in title and (symptom := told_by_words(exception)):
-        points[symptom] += _NAMED_IN_TITLE
-        quotes.setdefault(symptom, exception.text)
+    if exception is not None and str(exception.data["type"]) in title and (told_by := told_by_words(exception)):
+        points[told_by] += _NAMED_IN_TITLE
+        quotes.setdefault(told_by, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
-    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
+    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
         is_question = True
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
     only_asks = (is_question and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and _only_wants(title, body, points, is_told=bool(_said(title, prose, framework)))
+        exception is None and only_wants(title, body, points, is_told=bool(_said(title, prose, framework)))
     )
-    fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
+    fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
     return Complaint(
         file,
@@ -131,24 +119,6 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         prose,
         bool(messages) and _TOLD_ERROR.search(prose) is not None,
     )
-
-
-def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
-    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
-    if CHANGE.search(title) or CHANGE.search(body):
-        return True
-    is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
-    if (FAILURE.search(title) or HANG.search(title)) and not is_wish:
-        return False
-    if REQUEST_FORM.search(body):
-        return True
-    if TROUBLE.search(body) or HANG.search(body):
-        return False
-    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
-        return True
-    if WISH.search(title) and not is_told:
-        return True
-    return max(points.values(), default=0.0) < _FEWEST_POINTS and ASKING.search(body) is not None
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
