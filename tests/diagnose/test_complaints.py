@@ -321,3 +321,17 @@ def test_what_a_person_says_of_the_start_places_a_message_there(tmp_path: Path) 
 def test_a_failure_while_it_trains_is_none_of_the_start(tmp_path: Path) -> None:
     report = "# Error in some steps\n\nI get it on all four cards after two epochs of training, and do not know more.\n"
     assert verdict(tmp_path, report).symptom.startswith("fail.")
+
+
+def test_a_title_that_ends_in_a_question_mark_and_tells_nothing_is_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Feasible to train on fewer GPUs?\n\nYou used 8 GPUs. Would the training time with the same settings be too long?\n",
+        encoding="utf-8",
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_tag_that_sorts_a_post_is_no_part_of_what_it_tells(tmp_path: Path) -> None:
+    report = "# [Bug]: Is it normal that the loss is nan with 4 GPUs?\n\nI only see this with DDP.\n"
+    assert verdict(tmp_path, report).symptom == "perf.non-convergence"

@@ -153,9 +153,10 @@ def test_who_writes_before_the_steps_is_a_person() -> None:
     assert words_of_person(steps + "Sample: I am my own answer, thanks to you\n" + steps) is None
 
 
-def test_a_title_that_is_an_exception_needs_a_fence_below() -> None:
+def test_a_title_that_is_an_exception_needs_a_fence_or_a_person_below() -> None:
     error = "TypeError: reduce() missing 1 required positional argument\n\n"
     assert words_of_person(error + "```\nwith strategy.scope():\n    model = build()\n```\n") is not None
+    assert words_of_person(error + "Hi, how should I fix it?\n") is not None
     assert words_of_person(error + 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n') is None
 
 

@@ -15,6 +15,8 @@ QUESTION = re.compile(
 )
 # A title that asks whether something is so, which may also complain.
 YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
+# Any other that ends in a question mark. "Why" complains.
+ENDS_IN_QUESTION = re.compile(r"^(?!.*(?:\bwhy\b|为什么|怎么)).*[?？]\W*$", re.I)
 # A title that wants something made or written, and the headings of forms for it. Such a post says what would be good, seldom what broke.
 REQUEST = re.compile(
     r"^\W*(?:\[?(?:feat(?:ure)?|requests?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"

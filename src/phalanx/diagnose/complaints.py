@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
+from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -44,6 +44,7 @@ _WORDLESS = (
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)):(?: .*|$)")
+_TAG = re.compile(r"^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*", re.IGNORECASE)  # sorts a post: says nothing of it
 _NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
 
 
@@ -78,6 +79,9 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     """Weigh the words of a report."""
     prose = MENTION.sub(" ", prose)
     title, body = split_title(prose)
+    untagged = _TAG.sub("", title)
+    if _said(untagged, prose, framework):
+        title = untagged
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
@@ -97,12 +101,20 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         points[told_by] += _NAMED_IN_TITLE
         quotes.setdefault(told_by, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
+    is_told_in_title = bool(_said(title, prose, framework))
     if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
+        is_question = True
+    if (
+        ENDS_IN_QUESTION.search(title)
+        and max(points.values(), default=0.0) < _FEWEST_IN_QUESTION
+        and not is_told_in_title
+        and not FAILURE.search(title)
+    ):
         is_question = True
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
     only_asks = (is_question and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and only_wants(title, body, points, is_told=bool(_said(title, prose, framework)))
+        exception is None and only_wants(title, body, points, is_told=is_told_in_title)
     )
     fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
@@ -132,8 +144,9 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
 
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
+    own = _EXCEPTION.sub(" ", text)  # how it trains is told by people: exceptions speak of other values that are the same
     for cue in CUES:
-        match = cue.pattern.search(text)
+        match = cue.pattern.search(own if cue.symptom.startswith("perf.") else text)
         gained = cue.points * (_BESIDE if cue.is_vague and is_pasted else 1.0)
         if match is not None and gained > said.get(cue.symptom, (0.0, ""))[0]:
             said[cue.symptom] = (gained, match[0])

@@ -47,7 +47,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"^TypeError: \w*(?:reduce|gather|broadcast|alltoall|scatter)\w*\(\): incompatible function arguments"), _COMMUNICATION, _API),
     (lazy(r"\b(?:NCCL|nccl[A-Z]\w+|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (lazy(r"^(?!(?:Type|Value)Error).*(?:timed? ?out|deadline exceeded)", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
-    (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
+    (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|(?<!replica \d on )\bdevice\b", re.I), _DEVICE, ()),
     (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|same size|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, _OF_TENSORS),
     (lazy(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
     (lazy(r"got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"},

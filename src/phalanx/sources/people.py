@@ -15,7 +15,7 @@ from phalanx.sources.text import fold
 _PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 # The same less surely: lower case as people type it, and "we" with what people do and programs do not.
 _PERHAPS_PERSONAL = lazy(
-    r"\b(?:i|[Ww]e) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
+    r"\b(?:i|[Ww]e) (?:am|was|don[’']?t|do not|can[’']?t|cannot|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
     r"|\b(?:[Hh]i|[Hh]ello|[Dd]ear)\b[ ,!]|\b(?:[Ww]hy|[Hh]ow) (?:do|does|did|can|is|are|should|could|to)\b|\bany (?:ideas?|suggestions?|help|advice)\b"
     r"|\bplease (?:suggest|advi[sc]e|help)\b|\b(?:has|did|have) (?:any|some)(?:one|body)\b"
 )
@@ -167,8 +167,11 @@ def _has_title(text: str) -> bool:
     )
     if not first.isascii():
         is_worded |= _PERSONAL_ELSEWHERE.search(first[:300]) is not None or has_ideograms(first, _FEWEST_SIGNS)
-    if _RAISED.match(first) and any(fence in rest for fence in _FENCES):
-        return True  # nobody but a person sets a program's words into a fence
+    if _RAISED.match(first):
+        told = rest.lstrip()[:_LONGEST_TITLE].partition("\n")[0]
+        is_told = _PERSONAL.search(told) or _PERHAPS_PERSONAL.search(told) or _PERSONAL_ELSEWHERE.search(told)
+        if is_told or any(fence in rest for fence in _FENCES):
+            return True  # nobody but a person writes so, or sets a program's words into a fence
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
 
