@@ -43,7 +43,8 @@ def join_group():
     """Each attempt meets under a name of its own: torchrun keeps its store, and with it the addresses of ranks that are gone."""
     env = os.environ
     rank, world_size = int(env["RANK"]), int(env["WORLD_SIZE"])
-    store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+    serves = rank == 0 and env.get("TORCHELASTIC_USE_AGENT_STORE") != "True"  # else the launcher does
+    store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=serves)
     store = dist.PrefixStore(f"attempt-{env['TORCHELASTIC_RESTART_COUNT']}", store)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=120))
     return rank

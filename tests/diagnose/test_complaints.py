@@ -335,3 +335,13 @@ def test_a_title_that_ends_in_a_question_mark_and_tells_nothing_is_a_question(tm
 def test_a_tag_that_sorts_a_post_is_no_part_of_what_it_tells(tmp_path: Path) -> None:
     report = "# [Bug]: Is it normal that the loss is nan with 4 GPUs?\n\nI only see this with DDP.\n"
     assert verdict(tmp_path, report).symptom == "perf.non-convergence"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("filler", ["-" * 500 + "G", "a-", "0.", "- ", "0_", "x.y/", "it's "])
+@pytest.mark.parametrize(
+    "trouble", ["Run on two machines, ", "It fails with docker and ", "Memory of the main gpu ", "nccl "]
+)
+def test_a_long_ruler_or_number_does_not_take_hours(trouble: str, filler: str) -> None:
+    prose = "Trouble with the training. " + trouble + filler * (12_000 // len(filler))
+    assert read_complaint("report.md", prose, [prose]).said.startswith("Trouble")

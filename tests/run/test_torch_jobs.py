@@ -176,3 +176,35 @@ def test_a_job_that_straggles_and_ends_well_ends_with_a_finding(tmp_path: Path) 
     verdict = done.report()["verdict"]
     assert (verdict["cause"], verdict["culprit_ranks"]) == ("slow-rank", [1]), done.err
     assert "rank 1 is steadily slower" in done.err
+
+
+SWAPPED = """\
+import mmap, os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+PAGE, PAGES = 4096, 8192
+if dist.get_rank() == 1:
+    file = os.open("parameters.bin", os.O_RDWR | os.O_CREAT)
+    os.pwrite(file, os.urandom(PAGE * PAGES), 0)
+    os.fsync(file)
+    parameters = mmap.mmap(file, PAGE * PAGES)
+    parameters.madvise(mmap.MADV_RANDOM)
+for step in range(90):
+    time.sleep(0.01)
+    if dist.get_rank() == 1:  # what it needs was put out of memory, and is read back page by page, as in swapping
+        parameters.madvise(mmap.MADV_DONTNEED)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        until = time.monotonic() + 0.15
+        for page in range(PAGES):
+            parameters[page * PAGE]
+            if time.monotonic() > until:
+                break
+    dist.all_reduce(torch.ones(4))
+dist.destroy_process_group()
+"""
+
+
+def test_a_rank_that_waits_for_memory_is_told_from_one_that_computes(tmp_path: Path) -> None:
+    done = run(tmp_path, "-n", "3", "train.py", script=SWAPPED)
+    assert done.status == 0, done.err
+    assert done.report()["verdict"]["culprit_ranks"] == [1], done.err
+    assert "it waits for memory" in done.err

@@ -240,6 +240,16 @@ def test_a_fault_must_show_and_a_cure_must_not(tmp_path: Path, script: str, more
     assert words in ending.why
 
 
+def test_what_shows_only_in_two_logs_together_is_shown(tmp_path: Path) -> None:
+    shows = "shows = '(?s)(?=.*rank 0 norm (\\d))(?=.*rank 1 norm (?!\\1))'"
+    fault = load_fault(make(tmp_path / "f", "print('done')", more=f"ends_well = true\n{shows}"))
+    outcome = run_fault(fault, None, tmp_path / "out", grace_s=0.5)
+    for norm, is_shown in ((8, False), (7, True)):
+        for rank, number in enumerate((8, norm)):
+            (tmp_path / "out" / f"rank{rank}.log").write_text(f"rank {rank} norm {number}\n")
+        assert judge_ending(fault, outcome, tmp_path / "out", cured=False).good == is_shown
+
+
 @pytest.mark.parametrize(
     ("script", "symptom", "is_good"),
     [

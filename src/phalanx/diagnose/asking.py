@@ -15,8 +15,8 @@ QUESTION = re.compile(
 )
 # A title that asks whether something is so, which may also complain.
 YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
-# Any other that ends in a question mark. "Why" complains.
-ENDS_IN_QUESTION = re.compile(r"^(?!.*(?:\bwhy\b|为什么|怎么)).*[?？]\W*$", re.I)
+# Any other that is one clause and ends in a question mark. "Why" complains.
+ENDS_IN_QUESTION = re.compile(r"^(?!.*(?:\bwhy\b|为什么|怎么|[.!,] )).*[?？]\W*$", re.I)
 # A title that wants something made or written, and the headings of forms for it. Such a post says what would be good, seldom what broke.
 REQUEST = re.compile(
     r"^\W*(?:\[?(?:feat(?:ure)?|requests?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
@@ -44,7 +44,7 @@ CHANGE = re.compile(
 WISH = re.compile(r"^\W*(?:use|run|make|move|switch|try|test)\b(?!.*\b(?:but|and (?:got?|get))\b)", re.I)
 # Words that no wish needs.
 TROUBLE = re.compile(
-    r"报错|失败|错误|\w*(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
+    r"报错|失败|错误|(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
 )
 # Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
 UNDERSTANDING = re.compile(

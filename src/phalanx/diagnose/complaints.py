@@ -43,8 +43,10 @@ _WORDLESS = (
 )
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
-_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]*(?:Error|Exception)):(?: .*|$)")
-_TAG = re.compile(r"^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*", re.IGNORECASE)  # sorts a post: says nothing of it
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
+_TAG = re.compile(
+    r"^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*", re.IGNORECASE
+)  # sorts a post: says nothing of it
 _NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
 
 
@@ -144,7 +146,8 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
 
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
-    own = _EXCEPTION.sub(" ", text)  # how it trains is told by people: exceptions speak of other values that are the same
+    # How it trains is told by people: exceptions speak of other values that are the same.
+    own = _EXCEPTION.sub(" ", text)
     for cue in CUES:
         match = cue.pattern.search(own if cue.symptom.startswith("perf.") else text)
         gained = cue.points * (_BESIDE if cue.is_vague and is_pasted else 1.0)

@@ -13,7 +13,7 @@ from phalanx.model import Event, EventKind
 from phalanx.sources import Observations
 
 _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,80} killed|PID:?|pid[ =:]) ?(\d{2,8})\b")
-_POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]*-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
+_POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
 
 
 def name_speakers(seen: Observations) -> None:

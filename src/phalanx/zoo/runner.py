@@ -102,11 +102,7 @@ class Ending:
 
 def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> Ending:
     """A fault must show; a cured or healthy job must end well and must not show what the fault shows."""
-    shown = fault.run.shows is not None and any(
-        re.search(fault.run.shows, file.read_text(encoding="utf-8", errors="replace")) is not None
-        for file in logs.rglob("*")
-        if file.is_file()
-    )
+    shown = fault.run.shows is not None and _is_shown(fault.run.shows, logs)
     codes = dict(outcome.exit_codes)
     if cured or fault.healthy:
         if not outcome.clean:
@@ -124,6 +120,13 @@ def judge_ending(fault: Fault, outcome: Outcome, logs: Path, *, cured: bool) -> 
         expected = "end well (a silent fault)" if fault.run.ends_well else "fail or hang"
         return Ending(False, f"the fault must {expected}, but ended with {codes}")
     return Ending(True)
+
+
+def _is_shown(pattern: str, logs: Path) -> bool:
+    """In one of the logs, or in all of them together: what one rank says may be wrong only beside what another one says."""
+    files = sorted(file for file in logs.rglob("*") if file.is_file())
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+    return any(re.search(pattern, text) is not None for text in (*texts, "\n".join(texts)))
 
 
 def _was_cut_off_before_it_broke(fault: Fault, outcome: Outcome) -> bool:
