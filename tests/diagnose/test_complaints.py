@@ -332,6 +332,19 @@ def test_a_title_that_ends_in_a_question_mark_and_tells_nothing_is_a_question(tm
     assert not diagnose_paths([str(path)]).findings
 
 
+def test_a_problem_that_is_only_a_question_gets_no_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Gpu problem\n\nMy server has four cards, I want to use two of them.\nHow can I achieve it?\n", "utf-8"
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_proposal_below_a_title_that_tells_of_trouble_is_a_report(tmp_path: Path) -> None:
+    report = "# Wrong validation metrics with DDP\n\nThey differ from those of one GPU. I propose that we split the data evenly.\n"
+    assert verdict(tmp_path, report).symptom == "perf.unexpected-intermediate-result"
+
+
 def test_a_tag_that_sorts_a_post_is_no_part_of_what_it_tells(tmp_path: Path) -> None:
     report = "# [Bug]: Is it normal that the loss is nan with 4 GPUs?\n\nI only see this with DDP.\n"
     assert verdict(tmp_path, report).symptom == "perf.non-convergence"

@@ -54,10 +54,12 @@ UNDERSTANDING = re.compile(
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
-    r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
+    r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
     r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )
+# Titles call any question a problem.
+NO_TROUBLE = re.compile(r"\b(?:problems?|issues?)\b", re.I)
 FEWEST_POINTS = 2.0  # below this the words of a report say nothing
 
 
@@ -66,9 +68,10 @@ def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool
     if CHANGE.search(title) or CHANGE.search(body):
         return True
     is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
-    if (FAILURE.search(title) or HANG.search(title)) and not is_wish:
+    plain = NO_TROUBLE.sub(" ", title)
+    if (FAILURE.search(plain) or HANG.search(title)) and not is_wish:
         return False
-    if REQUEST_FORM.search(body):
+    if REQUEST_FORM.search(body) and (is_wish or not is_told):
         return True
     if TROUBLE.search(body) or HANG.search(body):
         return False

@@ -23,6 +23,7 @@ from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
 _FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
+_PLAINLY = 5.0  # with as many no question is only one
 _LESS_SURE = 0.35
 _ALIKE = 0.6
 _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error: mostly the others that wait for the failed one
@@ -44,9 +45,7 @@ _WORDLESS = (
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
-_TAG = re.compile(
-    r"^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*", re.IGNORECASE
-)  # sorts a post: says nothing of it
+_TAG = re.compile(r"(?i)^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*")  # sorts a post: says nothing of it
 _NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
 
 
@@ -115,7 +114,8 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         is_question = True
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
-    only_asks = (is_question and not ERROR.search(prose) and not HANG.search(prose)) or (
+    is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
+    only_asks = (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose)) or (
         exception is None and only_wants(title, body, points, is_told=is_told_in_title)
     )
     fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
@@ -157,9 +157,8 @@ def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = Fal
     found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
     if match is not None:
         shares = stage_shares(whole, framework)
-        most = max(
-            shares.values()
-        )  # that it hangs is certain, where it does is not: the likeliest stage has all the points
+        # That it hangs is certain, where it does is not: the likeliest stage has all the points.
+        most = max(shares.values())
         found += [(HANG_AT[stage], HANG_POINTS * share / most, match[0]) for stage, share in shares.items() if share]
     return found
 
