@@ -87,7 +87,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
     exception = _exception_in(file, messages)
-    aside = _BESIDE if exception is not None and _TOLD_ERROR.search(prose) else 1.0
+    aside = _BESIDE if _TOLD_ERROR.search(title if exception is None else prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
             points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
