@@ -60,7 +60,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
 
 # What the user's own line asked a library for, where the library raised it.
 _CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
-    (lazy(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
+    (lazy(r"load_state_dict|(?:load|restore)_(?:from_)?checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
     (lazy(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
     (lazy(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
     (lazy(r"_object(?:_list)?\("), _COMMUNICATION, _API),
