@@ -6,10 +6,9 @@
 
 The same DDP job is started three times and stays: by torchrun, by `phalanx run`, by `phalanx run --no-inside`. They take turns
 in short blocks of steps, in an order that changes by round; whoever is not at work is stopped (SIGSTOP), launcher and ranks, so
-that a block is undisturbed by the others and a slow moment of the machine meets all three. Of each block is kept: the median,
-the trimmed mean and the fast tenth (10th percentile) of the step times as rank 0 saw them, and the processor seconds a step of
-ranks, launcher and all that they started, by the kernel's count. Other work on the machine moves the fast tenth least; it shows
-what is done in every step, and misses what is done now and then, which is counted directly.
+that a block is undisturbed by the others and a slow moment of the machine meets all three. Of each block is kept: the median
+and the trimmed mean of the step times as rank 0 saw them, and the processor seconds a step of ranks, launcher and all that they
+started, by the kernel's count.
 
 Two processes that run the same code differ by a percent or more, by where their memory lies. So every job also makes bare blocks, with
 its launcher stopped and the watch inside at rest: what a launcher costs is the ratio of both kinds of block within one job, and what
@@ -52,7 +51,6 @@ class Block:
 
     median: float
     trimmed: float
-    fast: float  # a tenth of the steps took less
     cpu: float  # seconds a step, of all
     direct: float  # share of the launcher and the watch
 
@@ -110,7 +108,6 @@ class Job:
         return Block(
             statistics.median(times),
             statistics.fmean(kept),
-            sorted(times)[cut],
             (own + others) / steps,
             100 * (others + watched) / (own - watched),
         )
@@ -248,7 +245,6 @@ def _ratios(get: Callable[[Block], float], one: Sequence[Block], other: Sequence
 MEASURES: dict[str, Callable[[Block], float]] = {
     "step (median)": lambda one: one.median,
     "step (trimmed)": lambda one: one.trimmed,
-    "step (fast)": lambda one: one.fast,
     "processor": lambda one: one.cpu,
 }
 

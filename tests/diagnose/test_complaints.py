@@ -358,3 +358,49 @@ def test_a_tag_that_sorts_a_post_is_no_part_of_what_it_tells(tmp_path: Path) -> 
 def test_a_long_ruler_or_number_does_not_take_hours(trouble: str, filler: str) -> None:
     prose = "Trouble with the training. " + trouble + filler * (12_000 // len(filler))
     assert read_complaint("report.md", prose, [prose]).said.startswith("Trouble")
+
+
+FORM = """
+
+**System information**
+- Have I written custom code (as opposed to using a stock example script provided in TensorFlow): yes
+- OS Platform and Distribution (e.g., Linux Ubuntu 16.04): Ubuntu 18.04
+- GPU model and memory: 4x GTX 1080 Ti 11GB
+
+**Describe the current behavior**
+{}
+**Describe the expected behavior**
+The same as on one machine.
+
+**Standalone code to reproduce the issue**
+Provide a reproducible test case that is the bare minimum necessary to generate the problem.
+
+**Other info / logs** Include any logs or source code that would be helpful to diagnose the problem.
+"""
+TALK = """
++1, same issue here. Any update?
+
+Thanks for reporting. Could you please provide a minimal example and the full log?
+
+This issue has been automatically marked as stale because it has not had recent activity.
+"""
+
+
+@pytest.mark.parametrize(
+    ("title", "told", "is_trouble"),
+    [
+        ("Tutorial for several machines", "I would like to see how people set this up.", False),
+        ("Big difference between training with 1 GPU and with 8 GPUs", "The loss is much higher with 8.", True),
+        ("Memory is not released after training", "It stays used until I reboot.", True),
+    ],
+)
+def test_a_form_and_the_answers_below_change_no_verdict(
+    tmp_path: Path, title: str, told: str, is_trouble: bool
+) -> None:
+    found = []
+    for report in (f"{title}\n\n{told}\n", title + FORM.format(told), f"{title}\n\n{told}\n{TALK}"):
+        (tmp_path / "report.md").write_text(report, encoding="utf-8")
+        findings = diagnose_paths([str(tmp_path / "report.md")]).findings
+        found.append(findings[0].symptom if findings else None)
+    assert len(set(found)) == 1, found
+    assert (found[0] is not None) == is_trouble

@@ -22,6 +22,8 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
     [
         (raised("KeyError", MINE), Stage.PREP, "prep.other", "fix-behavior-logic"),
         (raised("KeyError", MINE), Stage.TRAIN, "fail.other", "fix-behavior-logic"),
+        (raised("ValueError", MINE, Frame(SITE + "torch/distributed/elastic/rendezvous/api.py", 66, "__init__"), message="The minimum number of rendezvous nodes (0) must be greater than zero."), None,
+         "comm.setup-failure", "fix-communication-configuration"),
         (raised("KeyError", Frame("/home/user/train.py", 3, "main", "rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"), Frame("<frozen os>", 679, "__getitem__")),
          Stage.PREP, "comm.setup-failure", "fix-communication-configuration"),
         (raised("ValueError", Frame("/home/user/train.py", 3, "rows", "a, b = line.split(',')"), message="too many values to unpack (expected 2)"),

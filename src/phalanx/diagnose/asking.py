@@ -54,7 +54,7 @@ UNDERSTANDING = re.compile(
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
-    r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b"
+    r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
     r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )

@@ -144,6 +144,7 @@ ERROR = re.compile(
 )
 # Reports of others, and a question whether there would be trouble, tell of none.
 MENTION = re.compile(
+    r"\bsame (?:issue|problem|question)s?\b(?: here)?|\bthanks? (?:you )?for (?:reporting|filing|opening|raising)\b[^.?!]{0,40}|\bth(?:is|e) (?:issue|thread|question) (?:has been|was|is|will be) (?:automatically )?(?:marked|closed|locked|stale|reopened)\b[^.?!]{0,80}|"
     r"https?://\S+|\btr(?:y|ied|ying) (?:\w+ ){0,4}on (?:different|other|another|several) (?:machines?|servers?|computers?|clusters?)\b[^.?!]{0,30}|\bi (?:do|did|could|can)(?: ?not|n[’']?t) (?:really |quite |\w+ly )?(?:know|understand|get (?:it|this|that|the point)|figure|start|use|run|set|have|need|want)\b|\b(?:make|making|be) sure (?:that )?(?:nothing|everything|no|it|this|all)\b[^.?!]{0,60}|\b(?:when|if|in case|once) (?:some|an?|one|any|the|several)\b(?: [\w-]+){0,5} (?:fails?|dies?|crash(?:es)?|go(?:es)? down|(?:is|are|get|gets) (?:lost|killed))\b[^.?!]{0,80}\?|\b(?:read\w*|see|saw|seen|found|search\w*|look\w*|refer\w*|according to|mentioned|through|from|per|related to)\W++(?:\w++\W++){0,3}?issues?\b"
     r"|\b(?:is|are|will|would|can|could) there (?:be )?(?:any |an? |some )?(?:problems?|issues?|bugs?|errors?|troubles?)\b[^.!?]{0,80}\?"
     r"|\bis (?:it|this|that) (?:just |maybe |perhaps )?an? (?:\w+ )?(?:bug|issue|problem|error)\b(?! that)"

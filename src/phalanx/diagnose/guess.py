@@ -45,6 +45,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"Parallel wrappers|instance of torch\.nn\.parallel"), _MODEL, _API),
     (lazy(r"DistributedValues|PerReplica|replica[ _]context|cross[- ]replica|distribution strategy", re.I), _MODEL, _API),
     (lazy(r"^TypeError: \w*(?:reduce|gather|broadcast|alltoall|scatter)\w*\(\): incompatible function arguments"), _COMMUNICATION, _API),
+    (lazy(r"\brendezvous (?:backend|configuration|endpoint|handler|nodes?|option|version)", re.I), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
     (lazy(r"\b(?:NCCL|nccl[A-Z]\w+|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (lazy(r"^(?!(?:Type|Value)Error).*(?:timed? ?out|deadline exceeded)", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
     (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|(?<!replica \d on )\bdevice\b", re.I), _DEVICE, ()),

@@ -30,12 +30,14 @@ _HEADINGS = (
     r"Your question|Checklist|Framework version|Horovod version|Versions|Additional context|Question|Issue description)\b"
 )
 _TEMPLATE = lazy(r"^\W*" + _HEADINGS, re.I)
+_BARE_HEADING = lazy(rf"^\W*{_HEADINGS}(?: and [\w ]{{1,30}})?\W*$", re.I)
 # What the forms of the frameworks' trackers say themselves, of hangs and docker too.
 _FORM = lazy(
     r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
     r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
     r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
     r"|URL\(s\) with the issue|Description of issue \(what needs changing\)"
+    r"|code to reproduce the (?:issue|problem|bug)\W*$|Other info ?/ ?logs|Source code ?/ ?logs"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
     r"|^\W*\d?\d?\W*Framework: \(",
     re.I,
@@ -106,7 +108,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
             is_form,
             _FORM.search(line[:300]) is not None,
         )  # a form's lines are short; a hostile line is not
-        if is_form or (was_form and _ANSWER.match(line[:60])):
+        if is_form or (was_form and _ANSWER.match(line[:60])) or (title and _BARE_HEADING.match(line[:80])):
             continue
         words = _ADDRESS.sub(" ", line).split()
         plain = sum(1 for word in words if _WORD.match(word))
