@@ -77,6 +77,17 @@ def verdict(tmp_path: Path, report: str) -> Finding:
         ("# All processes run on all GPUs\nI see it in nvidia-smi.\n", "perf.unexpected-parallelization-or-device"),
         ("# Model trained on multiple GPUs not loading\nI cannot load it.\n", "fail.checkpoint-unusable"),
         ("# Random crashes with num_workers\nIt doesn't make sense.\n", "prep.data-loading-failure"),
+        ("# My fabric has 200 Gb/s\nBetween two nodes I get about 3GB/s with it.\n", "perf.low-efficiency"),
+        (
+            "# My program\nIt often stops at some iteration. The memory is occupied, but the utilization is 0.\n",
+            "perf.hang",
+        ),
+        ("# After Ctrl-C\nI stop the job and one process still holds memory.\n", "perf.other"),
+        ("# Wrapping\nMy code has no gradient synchronization any more.\n", "perf.unexpected-intermediate-result"),
+        (
+            "# Chosen devices\nI set two, but it still puts the model on all GPUs.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
         ("# MirroredStrategy example code is erroring out\nI copied it.\n", "fail.graph-execution-error"),
         (
             "# MirroredStrategy to spread the work of my model ends in an assertion error\nI copied it.\n",
@@ -171,6 +182,10 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# hi, I want to know how gloo compares with nccl\n\nNCCL has a higher throughput and lower latency. Which one should I take?\n",
         "# Loader feature request: a variable to choose the reader\n\nI compared both, and with the new one my loader is faster.\n",
         "# Support for the new release?\n\nI would like to use it with DDP.\n",
+        "# Average or sum\n\nAccording to my understanding gradients are averaged, so the loss is different. Is my understanding correct?\n",
+        "# Slurm on two nodes\n\nI cannot actively know which nodes I get. How can I run these two commands there?\n",
+        "# Parameter servers in one file\n\nI am sorry if this is a duplicate issue, but I could not find a single example. I started from the guide.\n",
+        "# About the sync of GPUs\n\nI see that the loss in different GPUs is computed alone. Is a reduction needed before backward?\n",
     ],
 )
 def test_a_question_how_something_is_done_is_no_fault(tmp_path: Path, question: str) -> None:
@@ -260,6 +275,9 @@ def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str,
         "Single gpu\n\nWhy are you using only a single GPU? If you use DataParallel, does it slow down?\n",
         "Benchmark for distributed training\n\nI am just wondering if there is any benchmark. What is the speedup with 8 GPUs?\n",
         "fix: end the step when one node fails\n\nA dead launcher on one node left the others hung in collectives until the watchdog's timeout.\n",
+        "[REQUEST] Pass on the error of a node\n\n**Describe the solution you'd like**\nI would like the launcher to end with it.\n",
+        "Add a timeout argument to shutdown()\n\nThe default timeout value is short. Let's add a `timeout` argument and tests.\n",
+        "Fewer reductions\n\n## 🚀 Feature\nI want none in steps that doesn't call the optimizer.\n",
         "Use sharded state to save the model\n\nNow each rank gathers all of it, which is inefficient and may result in an OOM error.\n",
     ],
 )
@@ -281,9 +299,55 @@ def test_a_start_whose_end_was_not_pasted_is_no_hang(tmp_path: Path) -> None:
     assert verdict(tmp_path, "# My job hangs\n\nIt stops here.\n\n" + pasted).symptom == "comm.hang-timeout"
 
 
+def test_an_exception_that_a_title_names_outweighs_what_is_told_beside_it(tmp_path: Path) -> None:
+    report = "# With two GPUs _pickle.PicklingError:\n\nI have 4 GPUs and only one is used now. With gpus=2 I get the error.\n"
+    assert verdict(tmp_path, report).symptom in ("prep.other", "fail.other")
+
+
+def test_a_warning_of_slowness_is_beside_the_point_where_an_error_is_told(tmp_path: Path) -> None:
+    pasted = "UserWarning: There is an imbalance between your GPUs. You may want to exclude GPU 4\nterminate called after throwing an instance of 'std::runtime_error'\n  what():  NCCL Error 1: unhandled cuda error\n"
+    assert verdict(tmp_path, f"# About training\n\nI got this error:\n{pasted}").symptom == "fail.communication-error"
+
+
+def test_what_a_person_says_of_the_start_places_a_message_there(tmp_path: Path) -> None:
+    pasted = "```\n[W tensorpipe_agent.cpp:530] RPC agent for worker0 encountered error when accepting incoming pipe: ETIMEDOUT\n```\n"
+    assert verdict(tmp_path, f"# init_rpc() errors on two hosts\n\nI get:\n{pasted}").symptom == "comm.setup-failure"
+    assert (
+        verdict(tmp_path, f"# It broke\n\nI see this in the third epoch:\n{pasted}").symptom
+        == "fail.communication-error"
+    )
+
+
 def test_a_failure_while_it_trains_is_none_of_the_start(tmp_path: Path) -> None:
     report = "# Error in some steps\n\nI get it on all four cards after two epochs of training, and do not know more.\n"
     assert verdict(tmp_path, report).symptom.startswith("fail.")
+
+
+def test_a_title_that_ends_in_a_question_mark_and_tells_nothing_is_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Feasible to train on fewer GPUs?\n\nYou used 8 GPUs. Would the training time with the same settings be too long?\n",
+        encoding="utf-8",
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_problem_that_is_only_a_question_gets_no_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "question.txt"
+    path.write_text(
+        "# Gpu problem\n\nMy server has four cards, I want to use two of them.\nHow can I achieve it?\n", "utf-8"
+    )
+    assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_proposal_below_a_title_that_tells_of_trouble_is_a_report(tmp_path: Path) -> None:
+    report = "# Wrong validation metrics with DDP\n\nThey differ from those of one GPU. I propose that we split the data evenly.\n"
+    assert verdict(tmp_path, report).symptom == "perf.unexpected-intermediate-result"
+
+
+def test_a_tag_that_sorts_a_post_is_no_part_of_what_it_tells(tmp_path: Path) -> None:
+    report = "# [Bug]: Is it normal that the loss is nan with 4 GPUs?\n\nI only see this with DDP.\n"
+    assert verdict(tmp_path, report).symptom == "perf.non-convergence"
 
 
 @pytest.mark.timeout(60)

@@ -14,6 +14,12 @@ def test_known_words_get_their_english_and_names_stand_apart() -> None:
     assert "卡住" in said
 
 
+def test_waits_and_leftovers_have_their_english() -> None:
+    assert "waits forever" in with_english("一直在等待")
+    assert "does not change" in with_english("损失保持不变")
+    assert "not released" in with_english("显存仍然未释放")
+
+
 def test_english_is_left_alone() -> None:
     text = "the loss is NaN after 3 steps"
     assert with_english(text) is text

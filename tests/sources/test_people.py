@@ -146,6 +146,26 @@ def test_words_that_a_form_puts_into_a_fence_are_the_persons() -> None:
     assert "second thing" not in words
 
 
+def test_who_writes_before_the_steps_is_a_person() -> None:
+    steps = "Epoch: [0][100/167] Time: 0.539s loss 0.3\n" * 5
+    assert words_of_person("out of memory again\n\nI get it whenever I go on with training:\n" + steps) is not None
+    assert words_of_person("训练到一半不跑了\n\n请问有没有遇到过：\n" + steps) is not None
+    assert words_of_person(steps + "Sample: I am my own answer, thanks to you\n" + steps) is None
+
+
+def test_a_title_that_is_an_exception_needs_a_fence_or_a_person_below() -> None:
+    error = "TypeError: reduce() missing 1 required positional argument\n\n"
+    assert words_of_person(error + "```\nwith strategy.scope():\n    model = build()\n```\n") is not None
+    assert words_of_person(error + "Hi, how should I fix it?\n") is not None
+    assert words_of_person(error + 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n') is None
+
+
+def test_two_whole_sentences_below_a_title_make_a_report() -> None:
+    said = "The fine-tuning stands completely still when it comes to saving a checkpoint there.\n"
+    table = "Size: 0 B\nStatus: Invalid\nPath: /workspace/out\n" * 5
+    assert words_of_person(f"Saving of checkpoints under FSDP\n\n{said}\n{table}\n{said}") is not None
+
+
 def test_sentences_in_other_languages_are_words_and_get_their_english() -> None:
     words = words_of_person("多卡训练报错怎么解决\n\n采用这个配置进行训练时，loss为NaN\n")
     assert words is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from phalanx.diagnose.cues import FAILURE, HANG
+
 # A title that asks how something is done. "Why" and "when using" complain.
 QUESTION = re.compile(
     r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
@@ -13,17 +15,24 @@ QUESTION = re.compile(
 )
 # A title that asks whether something is so, which may also complain.
 YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|has|have|did)\b[^?]*\?\W*$", re.I)
+# Any other that is one clause and ends in a question mark. "Why" complains.
+ENDS_IN_QUESTION = re.compile(r"^(?!.*(?:\bwhy\b|为什么|怎么|[.!,] )).*[?？]\W*$", re.I)
 # A title that wants something made or written, and the headings of forms for it. Such a post says what would be good, seldom what broke.
 REQUEST = re.compile(
-    r"^\W*(?:\[?(?:feat(?:ure)?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
+    r"^\W*(?:\[?(?:feat(?:ure)?|requests?|rfc|proposal|docs?|documentation|enhancement|discussion|roadmap|ask|wip|chore|refactor|benchmarks?)\b[\]:(]"
     r"|(?:feat(?:ure)?|enhancement)s? (?:request|proposal|idea)|proof of concept|benchmarks?\b|roadmap\b|rfc\b"
     r"|(?:please )?(?:add|support|allow|enable|implement|provide|document|update|improve|introduce|expose|consider|investigate|create|clarify|explain|leave|extend|refactor|migrate|publish|release|share|integrate)\b(?! (?:is|are|was|does|did|not)\b))",
     re.I,
 )
 REQUEST_FORM = re.compile(
-    r"#{1,4} \W*(?:feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
-    r"|is your feature request related|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
+    r"#{1,4} \W*(?:pitch|🚀 feature|feature (?:request|description)|feature, motivation|proposal|the doc issue|describe the (?:task|solution|feature)|is your feature request|suggest a potential alternative|alternatives)\b"
+    r"|is your feature request related|🚀 feature\b|\ba feature request (?:would be|is|could be)\b|\bsuggested improvements?\b|i (?:would )?(?:suggest|propose) (?:adding|to add|that)|it would be (?:great|nice|useful|helpful|good) (?:to|if)\b"
     r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
+    re.I,
+)
+# What becomes of a thing in a title that opens like a wish, and is a complaint then: "Enable fp16 crashes".
+BREAKS = re.compile(
+    r"\b(?:fail(?:s|ed|ing)?|crash\w*|breaks?|broken|do(?:es)?(?:n[’']?t| not)|did(?:n[’']?t| not)|can ?not|can[’']?t|not work\w*|hangs?|hung|stuck|freez\w*|unable|rais(?:es|ed)|throws?|caus(?:es|ed|ing)|leads?|results? in|got|gets?)\b",
     re.I,
 )
 # A change that somebody hands in: it tells of trouble that it mends.
@@ -37,10 +46,37 @@ WISH = re.compile(r"^\W*(?:use|run|make|move|switch|try|test)\b(?!.*\b(?:but|and
 TROUBLE = re.compile(
     r"报错|失败|错误|(?:error|exception)s?\b|\b(?:fail\w*|crash\w*|broken|unable|not able|not work\w*)\b", re.I
 )
+# Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
+UNDERSTANDING = re.compile(
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|right|correct)\b",
+    re.I,
+)
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
-    r"|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
-    r"|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
     re.I,
 )
+# Titles call any question a problem.
+NO_TROUBLE = re.compile(r"\b(?:problems?|issues?)\b", re.I)
+FEWEST_POINTS = 2.0  # below this the words of a report say nothing
+
+
+def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
+    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
+    if CHANGE.search(title) or CHANGE.search(body):
+        return True
+    is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
+    plain = NO_TROUBLE.sub(" ", title)
+    if (FAILURE.search(plain) or HANG.search(title)) and not is_wish:
+        return False
+    if REQUEST_FORM.search(body) and (is_wish or not is_told):
+        return True
+    if TROUBLE.search(body) or HANG.search(body):
+        return False
+    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
+        return True
+    if WISH.search(title) and not is_told:
+        return True
+    return max(points.values(), default=0.0) < FEWEST_POINTS and ASKING.search(body) is not None

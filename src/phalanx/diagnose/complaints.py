@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import ASKING, CHANGE, QUESTION, REQUEST, REQUEST_FORM, TROUBLE, WISH, YES_OR_NO
+from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
-from phalanx.diagnose.guess import guess
+from phalanx.diagnose.guess import guess, told_by_words
 from phalanx.diagnose.history import History
 from phalanx.diagnose.told_stages import OPENING, stage_shares, told_stages
 from phalanx.knowledge.figures import expected_share
@@ -22,8 +22,8 @@ from phalanx.sources.people import split_title
 from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
-_FEWEST_POINTS = 2.0  # below this the words say nothing
 _FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
+_PLAINLY = 5.0  # with as many no question is only one
 _LESS_SURE = 0.35
 _ALIKE = 0.6
 _BESIDE = 0.5  # a hang that the text mentions where the title tells of an error: mostly the others that wait for the failed one
@@ -42,8 +42,11 @@ _WORDLESS = (
     "fail.graph-execution-error",
     "fail.tensor-mismatch",
 )
+_CLEARLY = 1.0  # points by which words for another stage must be ahead
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
-_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)): .*")
+_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
+_TAG = re.compile(r"(?i)^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*")  # sorts a post: says nothing of it
+_NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,12 @@ class Complaint:
     only_asks: bool  # how something is done, not what went wrong
     fewest: float  # points without which its words say nothing
     said: str  # the words, without what they only mention
+    tells_of_error: bool  # in their own words, with a program's beside them
+
+    @property
+    def names_exception(self) -> bool:
+        """An exception stands in the title."""
+        return self.exception is not None and str(self.exception.data["type"]) in self.title
 
     @property
     def tells_of_wait(self) -> bool:
@@ -71,11 +80,14 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     """Weigh the words of a report."""
     prose = MENTION.sub(" ", prose)
     title, body = split_title(prose)
+    untagged = _TAG.sub("", title)
+    if _said(untagged, prose, framework):
+        title = untagged
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
     exception = _exception_in(file, messages)
-    aside = _BESIDE if exception is not None and _TOLD_ERROR.search(prose) else 1.0
+    aside = _BESIDE if _TOLD_ERROR.search(title if exception is None else prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
             points[symptom] += gained * factor * (beside if symptom in HANG_AT.values() else 1.0)
@@ -86,34 +98,41 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         if symptom not in HANG_AT.values():
             points[symptom] += gained * _PASTED
             quotes.setdefault(symptom, quote)
+    if exception is not None and str(exception.data["type"]) in title and (told_by := told_by_words(exception)):
+        points[told_by] += _NAMED_IN_TITLE
+        quotes.setdefault(told_by, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
-    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < _FEWEST_POINTS:
+    is_told_in_title = bool(_said(title, prose, framework))
+    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
+        is_question = True
+    if (
+        ENDS_IN_QUESTION.search(title)
+        and max(points.values(), default=0.0) < _FEWEST_IN_QUESTION
+        and not is_told_in_title
+        and not FAILURE.search(title)
+    ):
         is_question = True
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
-    only_asks = (is_question and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and _only_wants(title, body, points, is_told=bool(_said(title, prose, framework)))
+    is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
+    only_asks = (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose)) or (
+        exception is None and only_wants(title, body, points, is_told=is_told_in_title)
     )
-    fewest = _FEWEST_IN_QUESTION if is_question else _FEWEST_POINTS
+    fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
-    return Complaint(file, title, dict(points), quotes, told, exception, told_stages(prose), only_asks, fewest, prose)
-
-
-def _only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
-    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
-    if CHANGE.search(title) or CHANGE.search(body):
-        return True
-    if FAILURE.search(title) or HANG.search(title):
-        return False
-    if REQUEST_FORM.search(body):
-        return True
-    if TROUBLE.search(body) or HANG.search(body):
-        return False
-    if REQUEST.search(title):
-        return True
-    if WISH.search(title) and not is_told:
-        return True
-    return max(points.values(), default=0.0) < _FEWEST_POINTS and ASKING.search(body) is not None
+    return Complaint(
+        file,
+        title,
+        dict(points),
+        quotes,
+        told,
+        exception,
+        told_stages(prose),
+        only_asks,
+        fewest,
+        prose,
+        bool(messages) and _TOLD_ERROR.search(prose) is not None,
+    )
 
 
 def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
@@ -127,8 +146,10 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
 
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
+    # How it trains is told by people: exceptions speak of other values that are the same.
+    own = _EXCEPTION.sub(" ", text)
     for cue in CUES:
-        match = cue.pattern.search(text)
+        match = cue.pattern.search(own if cue.symptom.startswith("perf.") else text)
         gained = cue.points * (_BESIDE if cue.is_vague and is_pasted else 1.0)
         if match is not None and gained > said.get(cue.symptom, (0.0, ""))[0]:
             said[cue.symptom] = (gained, match[0])
@@ -136,9 +157,8 @@ def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = Fal
     found = [(symptom, gained, quote) for symptom, (gained, quote) in said.items()]
     if match is not None:
         shares = stage_shares(whole, framework)
-        most = max(
-            shares.values()
-        )  # that it hangs is certain, where it does is not: the likeliest stage has all the points
+        # That it hangs is certain, where it does is not: the likeliest stage has all the points.
+        most = max(shares.values())
         found += [(HANG_AT[stage], HANG_POINTS * share / most, match[0]) for stage, share in shares.items() if share]
     return found
 
@@ -188,6 +208,25 @@ class Complaints:
             return True
         told = [spec.prose for spec in claim.rule.evidence if spec.role is Role.ROOT and spec.prose is not None]
         return any(pattern.search(complaint.said) for pattern in told for complaint in self.all)
+
+    def is_side_remark(self, claim: Claim) -> bool:
+        """Slowness, or where it runs: a warning in a post that tells of an error and shows it, or words below a title that names an exception."""
+        if claim.fatal or claim.symptom not in _SIDE_REMARKS:
+            return False
+        if claim.from_prose:
+            return any(complaint.names_exception for complaint in self.all)
+        return any(complaint.tells_of_error for complaint in self.all)
+
+    def place(self, claim: Claim) -> None:
+        """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""
+        if claim.rule is None or claim.from_prose or claim.stage is not None or not claim.rule.by_stage:
+            return
+        if Stage.of_symptom(claim.symptom) is not Stage.TRAIN:
+            return  # what is known of the start stays there: people tell of training who never came so far
+        likely = max(claim.rule.by_stage.values(), key=lambda symptom: self.points(symptom, with_alike=False))
+        told, known = (self.points(symptom, with_alike=False) for symptom in (likely, claim.symptom))
+        if told >= known + _CLEARLY:
+            claim.symptom = likely
 
     def is_in_title(self, claim: Claim) -> bool:
         """A program's message that the claim rests on is the title of a report: that is what the person asks about."""

@@ -48,7 +48,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"\brendezvous (?:backend|configuration|endpoint|handler|nodes?|option|version)", re.I), {None: "comm.setup-failure"}, ("fix-communication-configuration", "fix-command-line", "fix-distributed-api-usage")),
     (lazy(r"\b(?:NCCL|nccl[A-Z]\w+|Gloo|MPI|socket|connection|connect|rendezvous|process group|peer|collective|grpc|UNAVAILABLE|UnavailableError|store)\b", re.I), _COMMUNICATION, ()),
     (lazy(r"^(?!(?:Type|Value)Error).*(?:timed? ?out|deadline exceeded)", re.I), {None: "perf.hang", Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}, ()),
-    (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|\bdevice\b", re.I), _DEVICE, ()),
+    (lazy(r"\bCUDA\b|cuDNN|cuBLAS|\bGPU\b|(?<!replica \d on )\bdevice\b", re.I), _DEVICE, ()),
     (lazy(r"shape|size mismatch|dimension|dtype|scalar type|sizes of|same size|must match|Incompatible", re.I), {None: "fail.tensor-mismatch"}, _OF_TENSORS),
     (lazy(r"^(?:NotImplementedError|.*UnimplementedError)|not (?:implemented|supported)"), {None: "fail.not-implemented"}, ()),
     (lazy(r"got an unexpected keyword argument|missing \d+ required (?:positional|keyword)"), {None: "fail.attribute-not-found"},
@@ -61,7 +61,7 @@ _WORDS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
 
 # What the user's own line asked a library for, where the library raised it.
 _CALLS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
-    (lazy(r"load_state_dict|load_checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
+    (lazy(r"load_state_dict|(?:load|restore)_(?:from_)?checkpoint|load_weights|torch\.load\(|\brestore\(|\bsave\(|save_(?:checkpoint|state|model|weights)"), {None: "fail.checkpoint-unusable"}, ()),
     (lazy(r"load_model\(|from_pretrained\(|model_from_json\(|clone_model\("), {None: "prep.model-loading-failure"}, ("save-single-device-weights-only", "fix-distributed-api-usage", "fix-framework-version")),
     (lazy(r"load_dataset\(|DataLoader\(|Sampler\(|read_csv\(|read_parquet\(|TFRecordDataset\("), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
     (lazy(r"_object(?:_list)?\("), _COMMUNICATION, _API),
@@ -147,6 +147,12 @@ _BY_TYPE = {
 }
 
 
+# What the name of an exception, or what it says, can hardly mean otherwise.
+_SURELY_TOLD = frozenset(
+    ("build.import-error", "fail.out-of-memory", "fail.segmentation-fault", "fail.other", "fail.not-implemented", "fail.path-error")
+)  # fmt: skip
+
+
 def guess(event: Event, stage: Stage | None) -> Guess:
     """The likeliest symptom of an exception that no rule knows."""
     if event.source == "build":
@@ -183,6 +189,12 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     if stage in (None, Stage.TRAIN):
         return Guess(_BY_TYPE.get(kind, _BY_STAGE[stage]))
     return Guess(_BY_STAGE[stage])
+
+
+def told_by_words(event: Event) -> str | None:
+    """The symptom that an exception's own words tell, whatever raised it; None where they only tell of devices, say."""
+    told = next((by_stage[None] for pattern, by_stage, _ in _WORDS if pattern.search(event.text)), None)
+    return told if told in _SURELY_TOLD else None
 
 
 def _raised_by_user(event: Event, kind: str) -> Frame | None:

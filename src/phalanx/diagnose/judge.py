@@ -32,6 +32,7 @@ _BEYOND = 0.25  # of what is more, so that two symptoms that both have as much a
 # What is an import error if the user's line that raised it is an import, whatever the exception is called.
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
 _IN_TITLE = 3.0  # what a message gains that stands in a report's title
+_BESIDE_ERROR = 2.0  # what a warning of slowness loses where the person tells of an error that was pasted
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
@@ -62,6 +63,8 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     complaints = _complaints(history)
     if complaints is not None:
         claims = [claim for claim in claims if complaints.is_meant(claim)] + complaints.as_claims()
+        for claim in claims:
+            complaints.place(claim)
         if complaints.only_ask:
             claims = [claim for claim in claims if not claim.from_prose]
     ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
@@ -172,6 +175,8 @@ def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
         proof = 2.0 + claim.confidence.weight
     if claim.depth is Claims.VICTIM:
         proof -= 1.5
+    if complaints.is_side_remark(claim):
+        proof -= _BESIDE_ERROR
     if not is_general and complaints.is_in_title(claim):
         proof += _IN_TITLE
     knows_why = claim.rule is not None and claim.depth is Claims.CAUSE

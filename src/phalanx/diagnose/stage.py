@@ -10,7 +10,7 @@ from phalanx.sources import FileSurvey
 
 _IMPORT = lazy(r"^\s*(?:import\s+\w|from\s+[\w.]+\s+import\s)")
 _COMM = lazy(
-    r"init_process_group|\bhvd\.init\(|\bhorovod\.\w+\.init\(|init_distributed\w*\(|_rendezvous|rendezvous_handler|rendezvous\("
+    r"init_process_group|init_rpc\(|\bhvd\.init\(|\bhorovod\.\w+\.init\(|init_distributed\w*\(|_rendezvous|rendezvous_handler|rendezvous\("
     r"|MultiWorkerMirroredStrategy\(|CollectiveAllReduceStrategy\(|ParameterServerStrategy\w*\(|distribute\.Server\(|train\.Server\("
     r"|distribute\.MultiWorker|jax\.distributed\.initialize|setup_distributed|init_device_mesh|connect_to_cluster|MPI\.Init|TCPStore\("
     r"|_store_based_barrier|launch_agent|Accelerator\(\)|ray\.init\(|new_group\("

@@ -9,10 +9,10 @@ from phalanx.model.lazy import lazy
 _ENGLISH = {
     # what stands still, breaks, is slow or wrong
     "卡住": "hangs", "卡死": "hangs", "卡主": "hangs", "卡在": "stuck at", "不动了": "hangs", "一直不动": "hangs", "没有反应": "no response",
-    "没反应": "no response", "挂起": "hangs", "死锁": "deadlock", "超时": "timeout", "报错": "error", "出错": "error", "错误": "error",
+    "没反应": "no response", "挂起": "hangs", "一直在等待": "waits forever", "一直等待": "waits forever", "不跑了": "hangs", "死在": "hangs at", "不再继续": "does not continue", "停止": "stops", "停掉": "stops", "停在": "stops at", "占用": "occupied", "死锁": "deadlock", "超时": "timeout", "报错": "error", "出错": "error", "错误": "error",
     "失败": "failed", "无法": "cannot", "不能": "cannot", "不了": "cannot", "没法": "cannot", "崩溃": "crash", "异常": "exception",
     "中断": "stops with an error", "太慢": "slow", "很慢": "slow", "变慢": "slower", "更慢": "slower", "速度慢": "slow", "慢很多": "slower",
-    "不收敛": "does not converge", "不下降": "does not decrease", "下降": "drops", "降低": "drops", "变低": "drops", "减小": "drops", "减少": "drops", "不一致": "different",
+    "不收敛": "does not converge", "不下降": "does not decrease", "保持不变": "does not change", "没有变化": "does not change", "不变": "does not change", "下降": "drops", "降低": "drops", "变低": "drops", "减小": "drops", "减少": "drops", "不一致": "different",
     "不一样": "different", "不同步": "not synchronized", "不均衡": "unbalanced", "不均": "unbalanced", "不匹配": "mismatch", "不支持": "not supported",
     "找不到": "cannot find", "段错误": "segmentation fault", "内存泄漏": "memory leak", "不足": "not enough", "爆显存": "out of memory",
     "溢出": "out of memory", "泄漏": "leak", "缺少": "missing", "增长": "increases", "增加": "increases", "上涨": "increases", "一直": "keeps", "退出": "exit",
@@ -23,7 +23,7 @@ _ENGLISH = {
     "节点": "nodes", "进程": "process", "分布式": "distributed", "数据集": "dataset", "预处理": "preprocessing", "分词": "tokenization", "数据": "data", "加载": "loading", "读取": "reading",
     "保存": "saving", "断点": "checkpoint", "恢复": "resume", "安装": "install", "编译": "compile", "导入": "import", "连接": "connection",
     "通信": "communication", "初始化": "initialization", "启动": "start", "验证": "validation", "评估": "evaluation", "推理": "inference",
-    "只有": "only", "只用": "uses only", "一张卡": "one gpu", "一块卡": "one gpu", "第一张": "the first", "利用率": "utilization",
+    "只有": "only", "只用": "uses only", "一张卡": "one gpu", "一块卡": "one gpu", "第一张": "the first", "利用率": "utilization", "终止": "terminated", "未释放": "not released", "不释放": "not released", "残留": "left behind", "僵尸进程": "zombie process", "使用率": "utilization",
     # Japanese and Korean
     "エラー": "error", "失敗": "failed", "できません": "cannot", "できない": "cannot", "止まる": "hangs", "止まって": "hangs", "遅い": "slow",
     "学習": "training", "メモリ不足": "out of memory", "メモリ": "memory", "複数": "multiple", "에러": "error", "오류": "error", "실패": "failed",

@@ -15,13 +15,13 @@ from phalanx.sources.text import fold
 _PERSONAL = lazy(r"\b(?:I|I'm|I've|I’m|I’ve|Im|[Mm]y|anyone|anybody|[Tt]hanks|[Tt]hank you)\b")
 # The same less surely: lower case as people type it, and "we" with what people do and programs do not.
 _PERHAPS_PERSONAL = lazy(
-    r"\b(?:i|[Ww]e) (?:am|was|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
+    r"\b(?:i|[Ww]e) (?:am|was|don[’']?t|do not|can[’']?t|cannot|have|had|run|ran|tr(?:y|ied)|get|got|use|used|want|need|found|see|saw|met|meet|did|could|can|install\w*|train\w*|follow\w*|start\w*|observe\w*)\b"
     r"|\b(?:[Hh]i|[Hh]ello|[Dd]ear)\b[ ,!]|\b(?:[Ww]hy|[Hh]ow) (?:do|does|did|can|is|are|should|could|to)\b|\bany (?:ideas?|suggestions?|help|advice)\b"
     r"|\bplease (?:suggest|advi[sc]e|help)\b|\b(?:has|did|have) (?:any|some)(?:one|body)\b"
 )
 # Marks of a person in Chinese, Japanese and Korean: "I", "may I ask", "how", "why", "thanks", "reports an error", "is stuck at".
 _PERSONAL_ELSEWHERE = lazy(
-    r"请问|我|怎么|如何|为什么|求助|谢谢|大佬|您好|你好|报错|遇到|出现|卡(?:在|住|死)|教えて|ください|ですか|エラー|私|안녕하세요|감사합니다|에러|문제"
+    r"请问|请教|我|您|疑问|怎么|如何|为什么|求助|谢谢|大佬|您好|你好|报错|遇到|出现|卡(?:在|住|死)|教えて|ください|ですか|エラー|私|안녕하세요|감사합니다|에러|문제"
 )
 _HEADING = lazy(r"^#{1,3} \S+ \S")  # a Markdown title; a shell's prompt and a tool's table have no empty line below
 _HEADINGS = (
@@ -36,6 +36,7 @@ _FORM = lazy(
     r"Did you (?:search issues|check if you(?:r)? question)|If your question is about (?:hang|docker)|Please (?:ask your question here|describe erroneous behavio)"
     r"|Have I written custom code|OS Platform and Distribution|Mobile device \(e\.g|You (?:can|must) (?:also obtain|collect some of|obtain)|installed from \(source or binary\)"
     r"|Please make sure that (?:this is|you)|As per our GitHub Policy|GitHub Policy\]|A clear and concise description|Provide a reproducible test case|tag:bug_template"
+    r"|URL\(s\) with the issue|Description of issue \(what needs changing\)"
     r"|code to reproduce the (?:issue|problem|bug)\W*$|Other info ?/ ?logs|Source code ?/ ?logs"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
     r"|^\W*\d?\d?\W*Framework: \(",
@@ -52,19 +53,21 @@ _ADDRESS = lazy(r"https?://\S+")
 _FENCE = lazy(r"^\s*(?:```|~~~)")
 _LONE_TICK = lazy(r"^\s*`\s*$", re.MULTILINE)
 _FENCES = ("```", "~~~")
+_RAISED = lazy(r"^(?:\[[^\]]{1,40}\] ?)?[\w.]*(?:Error|Exception): \S")
 _MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
-    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
+_WHOLE_SENTENCES = 2  # of ten words and more, to their end: below a title no program writes them
 _FEWEST_SIGNS = 6  # of a language that is written without spaces: a sentence, not a name
 _LONGEST_TITLE = 300  # characters
 _CUT_OUT = 80  # lines: more is a log, whatever stands above it
 # A title that tells of trouble as people do: what, and in which circumstances.
 _TOLD_TITLE = lazy(
-    r"(?=.*(?:[Ee]rror|[Ee]xception|[Ff]ail|[Cc]rash|[Hh]ang|stuck|[Cc]annot|[Cc]an't|[Uu]nable|[Nn]ot |[Ss]low|[Ww]rong|[Dd]iffer|[Ii]ncreas|[Dd]rop|[Ll]ower|[Oo]nly|NaN|[Ww]hy|problem|issue)).*\b(?:when|while|with|after|during|if|using|on|in|for)\b"
+    r"(?=.*(?:[Ee]rror|[Ee]xception|[Ff]ail|[Cc]rash|[Hh]ang|stuck|[Cc]annot|[Cc]an't|[Uu]nable|[Nn]ot |[Ss]low|[Ww]rong|[Dd]iffer|[Ii]ncreas|[Dd]rop|[Ll]ower|[Oo]nly|NaN|[Ww]hy|problem|issue|[Bb]roken|[Ll]eak|[Ff]reez|[Uu]neven|[Mm]ismatch)).*\b(?:when|while|with|after|during|if|using|on|in|for)\b"
 )
 _LEAST_SENTENCES = 0.1  # of the lines: a log that shows what a language model says has fewer
 _MOST_TRAINING = 0.4  # of the lines
@@ -83,6 +86,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     prose: list[str] = []
     title = ""
     in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
+    personal_first = 0  # before anything that tells of steps
     lines = [line for line in text.splitlines() if line.strip()]
     is_form = asks_for_words = False
     by_ticks = (
@@ -117,6 +121,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence:
             sentences += 1
             personal += elsewhere or bool(_PERSONAL.search(line))
+            personal_first = personal if not training else personal_first
             whole += len(words) >= 10 and line.rstrip().endswith((".", "?", "!", ":"))
         if is_title and not title and not prose:
             title = line.strip("# ")
@@ -124,9 +129,10 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
     fences = sum(1 for line in lines if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)))
-    if not is_document and not fences and not template and training >= _MOST_TRAINING * len(lines):
-        return None  # a log of training that shows what a language model says
     is_titled = _has_title(text)
+    is_asked_first = is_titled and personal_first >= 1
+    if not (is_document or fences or template or is_asked_first) and training >= _MOST_TRAINING * len(lines):
+        return None  # a log of training that shows what a language model says
     is_mostly_said = sentences >= 0.3 * len(lines)
     is_report = (
         is_document
@@ -139,6 +145,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         or (is_titled and fences >= 1)
         or (is_titled and len(lines) <= _CUT_OUT and _TOLD_TITLE.match(lines[0][:_LONGEST_TITLE]) is not None)
         or (is_titled and machine == 0 and len(lines) <= _SHORT and (perhaps or sentences) >= 1)
+        or (is_titled and machine == 0 and training == 0 and whole >= _WHOLE_SENTENCES)
         or (
             is_titled
             and text.lstrip().startswith("#")
@@ -160,7 +167,13 @@ def _has_title(text: str) -> bool:
     is_worded = (len(words) >= 3 and plain >= 0.5 * len(words)) or (
         len(words) == 2 and all(_WORD.match(word) for word in words)
     )
-    is_worded |= not first.isascii() and _PERSONAL_ELSEWHERE.search(first[:300]) is not None
+    if not first.isascii():
+        is_worded |= _PERSONAL_ELSEWHERE.search(first[:300]) is not None or has_ideograms(first, _FEWEST_SIGNS)
+    if _RAISED.match(first):
+        told = rest.lstrip()[:_LONGEST_TITLE].partition("\n")[0]
+        is_told = _PERSONAL.search(told) or _PERHAPS_PERSONAL.search(told) or _PERSONAL_ELSEWHERE.search(told)
+        if is_told or any(fence in rest for fence in _FENCES):
+            return True  # nobody but a person writes so, or sets a program's words into a fence
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
 
 
