@@ -404,3 +404,11 @@ def test_a_form_and_the_answers_below_change_no_verdict(
         found.append(findings[0].symptom if findings else None)
     assert len(set(found)) == 1, found
     assert (found[0] is not None) == is_trouble
+
+
+def test_an_exception_without_its_traceback_gets_a_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "error.txt"
+    path.write_text("ValueError: the shapes of the tensors (3, 4) and (4, 3) must match\n", encoding="utf-8")
+    (finding,) = diagnose_paths([str(path)]).findings
+    assert finding.symptom == "fail.tensor-mismatch"
+    assert not finding.culprit_ranks
