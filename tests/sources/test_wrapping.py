@@ -39,6 +39,7 @@ def read(text: str | bytes) -> str:
 
 WRAPPED = {
     "journal": each(lambda n, line: f"Nov 17 05:01:{n:02d} node1 train[4711]: {line}"),
+    "times": each(lambda n, line: f"05:01:{n:02d} {line}"),
     "numbers": each(lambda n, line: f"{n:6d}\t{line}"),
     "indent": each(lambda _, line: f"    {line}" if line else ""),
     "quote": each(lambda _, line: f"> {line}" if line else ">"),
@@ -51,6 +52,29 @@ def test_lines_are_as_before_they_were_wrapped(kind: str) -> None:
     assert read(WRAPPED[kind]) == LOG
     assert read(WRAPPED[kind].replace("\n", "\r\n")) == LOG.replace("\n", "\r\n")
     assert read(WRAPPED[kind].rstrip("\n")) == LOG.rstrip("\n")
+
+
+def test_what_markdown_and_typesetters_change_is_changed_back() -> None:
+    names = "my_model\nis_cuda\nlocal_rank *args\n"
+    assert read(names.replace("_", r"\_").replace("*", r"\*")) == names
+    assert read("device \u201ccuda\u201d\nfile \u201ca\u201d\nkey \u2018b\u2019 \u201cc\u201d\n") == (
+        'device "cuda"\nfile "a"\nkey \'b\' "c"\n'
+    )
+    mixed = names + r"C:\_temp" + "\n"
+    assert read(mixed) == mixed
+
+
+@pytest.mark.parametrize("key", ["msg", "message", "textPayload"])
+def test_other_collectors_say_it_by_other_names(key: str) -> None:
+    text = each(lambda _, line: json.dumps({"severity": "ERROR", key: line, "labels": {"pod": "a"}}))
+    assert read(text) == LOG
+
+
+def test_a_whole_time_is_kept_as_collectors_write_it() -> None:
+    lines = read(each(lambda n, line: f"[2026-11-17 05:01:{n:02d}] {line}")).splitlines()
+    assert lines[3] == '2026-11-17T05:01:04.0Z   File "/home/user/train.py", line 9, in <module>'
+    logged = "2026-11-17 05:01:02,123 INFO step 1\n2026-11-17 05:01:03,123 INFO step 2\n" * 4
+    assert read(logged) == logged
 
 
 def test_docker_keeps_the_times() -> None:
@@ -76,6 +100,7 @@ def test_the_verdict_points_at_the_lines_of_the_file(tmp_path: Path, wrapped: st
         "1\t0.5\n2\t0.4\n3\t0.3\n4\t0.2\n",  # steps, not numbers of lines
         "0: a\n1: b\n2: c\n3: d\n",  # srun's labels
         '{"rank": 0}\n{"rank": 1}\n{"rank": 2}\n{"rank": 3}\n',
+        '{"msg": "step", "rank": 0}\n{"msg": "step", "rank": 1}\n{"msg": "step", "rank": 2}\n',  # tells more
         '{"log": 3}\n{"log": [1]}\n{"log": {}}\n[]\n',
         "Nov 17 05:01:02 node1 kernel: Out of memory\n" * 4,
         "Nov 17 05:01:02 node1 a[1]: x\nNov 17 05:01:02 node2 a[1]: y\nNov 17 05:01:02 node1 a[1]: z\n",

@@ -1,11 +1,13 @@
 """Takes off what a collector, an editor or a web page put around every line of a log, before anything is read.
 
-{"log":"step 10\\n","stream":"stderr","time":"…"}   Docker's json-file driver: the words, behind their time
+{"log":"step 10\\n","stream":"stderr","time":"…"}   Docker's json-file driver, and other collectors' JSON: the words, behind their time
 Nov 17 05:01:02 node1 train[4711]: step 10         journald and syslog, of one program on one host
+[2026-11-17 05:01:02]   File "train.py", line 9    a time before all lines (`ts`), also those that no logger writes
     12<tab>step 10                                 `cat -n`, editors
     step 10                                        a block of code in Markdown: all lines are indented alike
 > step 10                                          quoted
 loss &lt; 0.1, &quot;cuda&quot;                    copied from a page's source
+/home/user/my\\_model.py, “cuda:0”                 as Markdown or a word processor writes it
 
 A file is of one of these kinds if its first lines are. Lines stay lines, so that their numbers are those of the file.
 """
@@ -30,12 +32,24 @@ _CUT = 4 << 10  # so many bytes may end within a line, fewer are the whole file
 _FEWEST = 3  # lines
 _LONGEST = 1 << 20  # a line that is longer is no wrapped one
 _SYSLOG = re.compile(
-    rb"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)) (?P<host>[\w.-]+) (?P<tag>[\w./@-]+)\[\d+\]: ?"
+    rb"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:?\d\d)) (?P<host>[\w.-]+) (?P<tag>[\w./@-]+)\[[\w.-]+\]: ?"
 )
+_STAMP = re.compile(
+    rb"\[?(?:(?P<day>\d{4}-\d\d-\d\d)[ T])?(?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?(?: |$)(?P<margin>  +\S|\[(?:default|rank)\d+\]:)?"
+)
+_WORDS = ("log", "msg", "message", "textPayload", "MESSAGE")
+_TIMES = ("time", "timestamp", "@timestamp", "ts")
+_OF_COLLECTORS = frozenset((
+    *_WORDS, *_TIMES, "stream", "level", "severity", "levelname", "logger", "name", "source", "insertId", "logName", "logtag",
+    "receiveTimestamp", "resource", "labels", "host", "hostname", "container", "container_name", "pod", "namespace",
+    "kubernetes", "docker", "tag", "attrs", "file", "offset", "PRIORITY", "_PID", "_HOSTNAME",
+))  # fmt: skip
 _NUMBER = re.compile(rb" {0,7}(?P<number>\d{1,7})(?:\t|\| ?)")
 _INDENT = re.compile(rb"(?: {2,8}|\t)")
 _ENTITY = re.compile(rb"&(?:quot|gt|lt|amp|#39|#x27|nbsp);")
 _BARE = re.compile(rb"[<\"]")
+_ESCAPED, _UNESCAPED = re.compile(rb"\\([_*#~])"), re.compile(rb"(?<!\\)_")
+_CURLY = {ord("\u201c"): '"', ord("\u201d"): '"', ord("\u2018"): "'", ord("\u2019"): "'"}
 
 
 def unwrapped(stream: BinaryIO) -> BinaryIO:
@@ -48,7 +62,17 @@ def unwrapped(stream: BinaryIO) -> BinaryIO:
     lines = [line.rstrip(b"\r") for line in shown.split(b"\n") if line.strip()]
     if len(lines) < _FEWEST:
         return stream
-    for find in (_of_docker, _of_journal, _of_numbers, _of_quotes, _of_indents, _of_pages):
+    for find in (
+        _of_json,
+        _of_journal,
+        _of_stamps,
+        _of_numbers,
+        _of_quotes,
+        _of_indents,
+        _of_pages,
+        _of_markdown,
+        _of_typesetters,
+    ):
         if (unwrap := find(lines)) is not None:
             return io.BufferedReader(_Lines(stream, unwrap), 1 << 16)
     return stream
@@ -90,19 +114,24 @@ class _Lines(io.RawIOBase):
         return self._unwrap(body) + line[len(body) :] if body.strip() else line
 
 
-def _of_docker(lines: Sequence[bytes]) -> Unwrap | None:
-    def unwrap(line: bytes) -> bytes:
-        try:
-            entry = json.loads(line)
-            said, time = entry["log"], entry.get("time", "")
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return line
-        if not isinstance(said, str) or not isinstance(time, str):
-            return line
-        words = " ".join(said.rstrip("\r\n").split("\n"))
-        return (f"{time} {words}" if time else words).encode("utf-8", "replace")
+def _of_json(lines: Sequence[bytes]) -> Unwrap | None:
+    return _words_of_entry if all(line.startswith(b"{") and _words_of_entry(line) != line for line in lines) else None
 
-    return unwrap if all(line.startswith(b"{") and unwrap(line) != line for line in lines) else None
+
+def _words_of_entry(line: bytes) -> bytes:
+    """What was said, behind its time; the line itself where more is told than a collector tells."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(entry, dict):
+        return line
+    said = [entry[key] for key in _WORDS if isinstance(entry.get(key), str)]
+    times = [entry[key] for key in _TIMES if isinstance(entry.get(key), str)]
+    if len(said) != 1 or not entry.keys() <= _OF_COLLECTORS:
+        return line
+    words = " ".join(said[0].rstrip("\r\n").split("\n"))
+    return (f"{times[0]} {words}" if times else words).encode("utf-8", "replace")
 
 
 def _of_journal(lines: Sequence[bytes]) -> Unwrap | None:
@@ -117,6 +146,24 @@ def _of_journal(lines: Sequence[bytes]) -> Unwrap | None:
     def unwrap(line: bytes) -> bytes:
         match = _SYSLOG.match(line)
         return line[match.end() :] if match is not None and match["tag"] == tag else line
+
+    return unwrap
+
+
+def _of_stamps(lines: Sequence[bytes]) -> Unwrap | None:
+    found = [_STAMP.match(line) for line in lines]
+    # A logger's lines have times as well, and they stay; but no logger indents what it says behind them, nor knows what torchrun puts before it.
+    if None in found or not any(match["margin"] for match in found if match is not None):
+        return None
+
+    def unwrap(line: bytes) -> bytes:
+        match = _STAMP.match(line)
+        if match is None:
+            return line
+        rest = line[match.start("margin") if match["margin"] else match.end() :]
+        if match["day"] is None:
+            return rest
+        return b"%sT%s.%sZ %s" % (match["day"], match["time"], match["part"] or b"0", rest)
 
     return unwrap
 
@@ -155,3 +202,17 @@ def _of_pages(lines: Sequence[bytes]) -> Unwrap | None:
     if entities < _FEWEST or any(_BARE.search(line) for line in lines):
         return None
     return lambda line: html.unescape(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _of_markdown(lines: Sequence[bytes]) -> Unwrap | None:
+    escaped = sum(1 for line in lines if b"\\_" in line)
+    if escaped < _FEWEST or any(_UNESCAPED.search(line) for line in lines):
+        return None
+    return lambda line: _ESCAPED.sub(rb"\1", line)
+
+
+def _of_typesetters(lines: Sequence[bytes]) -> Unwrap | None:
+    curly = sum(1 for line in lines if "\u201c".encode() in line)
+    if curly < _FEWEST or any(b'"' in line for line in lines):
+        return None
+    return lambda line: line.decode("utf-8", "surrogateescape").translate(_CURLY).encode("utf-8", "surrogateescape")
