@@ -55,6 +55,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.is_about_others and (odd := left_behind(printers, history)) and odd <= failed_aside(history):
         return odd  # they called what most do not, and most had ended well
     if claim.blame is Blame.NAMED and (named := _named(claim)):
+        if claim.depth is Claims.VICTIM and _called_alone(printers, history):
+            return frozenset()  # who is named may have ended, with nothing left to do
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
