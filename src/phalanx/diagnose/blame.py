@@ -79,6 +79,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
+    if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
+        return frozenset()  # the first of those that failed, and nobody knows of how many
     if history.is_only_report and not everyone - printers <= _spoke_otherwise(claim, history):
         return frozenset()
     if claim.blame is Blame.ODD:
