@@ -75,6 +75,9 @@ _SAVING = lazy(r" save(?:_(?:model|weights|checkpoint|state))?$")
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
     (lazy(r"torch/distributed/checkpoint/"), _LOADED, ()),
+    # A file of text in another encoding; a queue that whoever fills it left empty.
+    (lazy(r"^<frozen codecs>|/codecs\.py \w"), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-behavior-logic", "fix-consistency-between-devices")),
+    (lazy(r"/(?:queue|queues)\.py get$"), {None: "prep.data-loading-failure"}, ("fix-dataset-api-usage", "fix-behavior-logic", "fix-memory-or-core-setting")),
     (lazy(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
     (lazy(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
      {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),

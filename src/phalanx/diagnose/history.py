@@ -87,7 +87,7 @@ class History:
         """One file whose very first lines tell of the failure, of an odd number of ranks up to the highest that speaks: jobs mostly
         have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing.
         The same where a log breaks off in a traceback: what it was about is only guessed."""
-        if any(event.data.get("type") == TRUNCATED for event in self.exceptions):
+        if self._broken_off:
             return True
         if len(self.seen.files) != 1 or self.seen.files[0].world_sizes or len(self.world.all_ranks) % 2 == 0:
             return False
@@ -97,11 +97,18 @@ class History:
     @cached_property
     def breaks_off(self) -> bool:
         """A log into which several ranks write ends before it names the exception: what other ranks had to say is cut off with it."""
+        return any(file.rank is None for file in self._broken_off)
+
+    @cached_property
+    def _broken_off(self) -> list[FileSurvey]:
+        """Files of which a speaker's last words are a traceback without its end. Very long ones are not read to theirs."""
+        found = []
         for event in self.exceptions:
             file = self.file_of(event)
-            if event.data.get("type") == TRUNCATED and file is not None and file.rank is None:
-                return True
-        return False
+            speaker = file.ranks.get(event.rank) if file is not None else None
+            if event.data.get("type") == TRUNCATED and file is not None and speaker is not None:
+                found += [file] if speaker.last_line <= event.line + 1 else []
+        return found
 
     @cached_property
     def was_only_interrupted(self) -> bool:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from phalanx.model import Event, EventKind
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.progress import Position
+from phalanx.sources.shapes import shape_of
 from phalanx.sources.survey import RankSurvey
 
 _TOLD = frozenset(
@@ -48,6 +49,12 @@ class _Last(NamedTuple):
     def said_after(self) -> str:
         """The last line, if it is of something else than a step."""
         return self.entry.last_text if self.entry.last_line > (self.entry.last_progress or 0) else ""
+
+    @property
+    def before(self) -> Position:
+        """What the report before its last one told."""
+        text = self.entry.recent_reports[-2]
+        return shape_of(text).position_in(text)
 
 
 def last_words(seen: Observations) -> Iterator[Event]:
@@ -99,7 +106,9 @@ def _behind(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
     if most != len(ranks) - 1:
         return
     rank, own = next((rank, one) for rank, one in ranks.items() if one.at != common)
-    if own.at < common and not any(one.said_after for one in ranks.values() if one is not own):
+    others = [one for one in ranks.values() if one is not own]
+    # Who trains in step with others can be one report behind; who is further behind does not make them wait.
+    if all(one.before == own.at and not one.said_after for one in others):
         yield f"rank {rank} stopped at {_named(own.at)}, all others at {_named(common)}", rank
 
 
