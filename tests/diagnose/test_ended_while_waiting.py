@@ -23,3 +23,22 @@ def test_a_peer_lost_before_anybody_was_ended(diagnose: Diagnose) -> None:
     logs = {"proc0.log": _STEPS, "proc1.log": _STEPS + _LOST + _ENDED}
     verdict = diagnose(logs).verdict
     assert verdict is None or verdict.symptom == "fail.communication-error"
+
+
+_UNHEALTHY = (
+    "E0000 00:00:1794867294.606443   21579 base_collective_executor.cc:252] BaseCollectiveExecutor::StartAbort UNAVAILABLE: "
+    "Error reported from /job:worker/task:1: The following tasks are unhealthy (stopped sending heartbeats):\n"
+    "Traceback (most recent call last):\n"
+    '  File "/home/user/train.py", line 24, in {}\n'
+    "    return strategy.reduce('mean', train(batch), axis=None)\n"
+    "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Error reported from "
+    "/job:worker/task:1: The following tasks are unhealthy (stopped sending heartbeats)\n"
+)
+
+
+def test_a_task_that_was_through_is_not_accused_by_a_chief_that_evaluates_alone(diagnose: Diagnose) -> None:
+    for function, last, accused in (("evaluate", 12, ()), ("train", 12, (1,)), ("evaluate", 9, (1,))):
+        steps = "".join(_STEPS.splitlines(keepends=True)[:last])
+        verdict = diagnose({"worker0.log": _STEPS + _UNHEALTHY.format(function), "worker1.log": steps}).verdict
+        assert verdict is not None
+        assert verdict.culprit_ranks == accused

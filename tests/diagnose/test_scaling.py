@@ -43,3 +43,9 @@ def test_the_same_loss_with_more_devices(tmp_path: Path) -> None:
     one, two = ("".join(f"replicas {n} {line}\n" for line in STEPS.splitlines()) for n in (1, 2))
     assert symptom(tmp_path, one + two) is None
     assert symptom(tmp_path, one + two.replace("loss 2.", "loss 4.")) is not None
+
+
+def test_a_number_before_the_unit_is_no_rate_where_one_follows(tmp_path: Path) -> None:
+    text = "ngpus=1 images/sec: 420.1\nngpus=2 images/sec: 395.0\nngpus=4 images/sec: 310.2\n"
+    assert symptom(tmp_path, text) == ("perf.low-efficiency", "parallel-overhead-exceeds-gain")
+    assert symptom(tmp_path, text.replace("395.0", "810.0").replace("310.2", "1590.0")) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.claim import WORDLESS, Claim
 from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
@@ -55,6 +55,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.is_about_others and (odd := left_behind(printers, history)) and odd <= failed_aside(history):
         return odd  # they called what most do not, and most had ended well
     if claim.blame is Blame.NAMED and (named := _named(claim)):
+        if claim.depth is Claims.VICTIM and _called_alone(printers, history):
+            return frozenset()  # who is named may have ended, with nothing left to do
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
@@ -77,8 +79,12 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
-    told = _spoke_otherwise(claim, history) | history.exit_codes.keys()
-    if history.is_only_report and not everyone - printers <= told:
+    if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
+        return frozenset()  # the first of those that failed, and nobody knows of how many
+    if _is_words_cut_off(claim):
+        return frozenset()
+    heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
+    if history.is_only_report and not everyone - printers <= heard_of:
         return frozenset()  # what was not pasted may say the same
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
@@ -139,6 +145,11 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
         if proof.event.rank is None and (file is None or not any(rank is not None for rank in file.ranks)):
             return True
     return False
+
+
+def _is_words_cut_off(claim: Claim) -> bool:
+    """Several ranks ended with the status of an exception, and none is to be seen: victims end so, too."""
+    return claim.cause == WORDLESS and len(claim.printers) > 1 and all(p.event.data["code"] == 1 for p in claim.roots)
 
 
 def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:

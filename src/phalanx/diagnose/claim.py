@@ -9,6 +9,7 @@ from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
 
+WORDLESS = "died-without-words"  # the cause of a claim that rests on exit statuses alone
 SPECIFIC = 30  # rules below this priority are general catches
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from phalanx.diagnose.compilations import compiled_again
 from phalanx.diagnose.courses_of_ranks import between_ranks, middle
+from phalanx.diagnose.last_words import last_words
 from phalanx.diagnose.openings import too_few_devices
 from phalanx.diagnose.scaling import compared
 from phalanx.diagnose.standstill import standstills
@@ -53,7 +54,14 @@ def take_in(seen: Observations, collector: Collector) -> None:
             seen.events.append(event)
             seen.matches.extend(collector.matches_of(event))
     files = [file for file in seen.files if not file.is_report]
-    found = (between_ranks(files), compared(files), too_few_devices(files), compiled_again(seen), standstills(seen))
+    found = (
+        between_ranks(files),
+        compared(files),
+        too_few_devices(files),
+        compiled_again(seen),
+        standstills(seen),
+        last_words(seen),
+    )
     for event in [event for sentences in found for event in sentences]:
         seen.events.append(event)
         seen.matches.extend(collector.matches_of(event))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from phalanx.model import Event, Frame, Stage
 from phalanx.model.lazy import lazy
+from phalanx.sources.readers.tracebacks import TRUNCATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,10 @@ _SAVING = lazy(r" save(?:_(?:model|weights|checkpoint|state))?$")
 
 # In which part of which library it was raised, told by the innermost frames that are not the user's.
 _PARTS: tuple[tuple[re.Pattern[str], _Stages, tuple[str, ...]], ...] = (
+    (lazy(r"torch/distributed/checkpoint/"), _LOADED, ()),
+    # A file of text in another encoding; a queue that whoever fills it left empty.
+    (lazy(r"^<frozen codecs>|/codecs\.py \w"), {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-behavior-logic", "fix-consistency-between-devices")),
+    (lazy(r"/(?:queue|queues)\.py get$"), {None: "prep.data-loading-failure"}, ("fix-dataset-api-usage", "fix-behavior-logic", "fix-memory-or-core-setting")),
     (lazy(r"torch/(?:nn/parallel|distributed)/.* \w*(?:broadcast|barrier|all_?reduce|all_?gather|reduce_?scatter|sync_(?:params|param|module)|verify_param)"), _COMMUNICATION, ()),
     (lazy(r"torch/utils/data/|tensorflow/python/data/|data_adapter|petastorm|webdataset|/datasets/|pandas/|pyarrow/|/PIL/|tfds|h5py/_hl/dataset"),
      {None: "prep.data-loading-failure"}, ("fix-dataset", "fix-dataset-api-usage", "fix-behavior-logic")),
@@ -166,6 +171,8 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     own = _raised_by_user(event, kind)
     if (own is not None or _is_refused_there(event, kind)) and _is_about_data(event):
         return Guess("prep.data-loading-failure", ("fix-dataset", "fix-behavior-logic", "fix-dataset-api-usage"))
+    if kind == TRUNCATED and (cut := _where_cut(event, stage)) is not None:
+        return cut
     for pattern, by_stage, fixes in _WORDS:
         if pattern.search(event.text):
             return Guess(by_stage.get(stage, by_stage[None]), fixes or (_OWN if own is not None else ()))
@@ -195,6 +202,17 @@ def told_by_words(event: Event) -> str | None:
     """The symptom that an exception's own words tell, whatever raised it; None where they only tell of devices, say."""
     told = next((by_stage[None] for pattern, by_stage, _ in _WORDS if pattern.search(event.text)), None)
     return told if told in _SURELY_TOLD else None
+
+
+def _where_cut(event: Event, stage: Stage | None) -> Guess | None:
+    """What mostly fails at a place, where the exception itself is cut off: gradients are exchanged in the backward pass of ranks, and
+    layers refuse what does not fit them."""
+    innermost = event.frames[-1]
+    if stage is Stage.TRAIN and event.rank is not None and innermost.function == "_engine_run_backward":
+        return Guess("fail.communication-error", ("fix-behavior-logic", *_API[:1], "fix-communication-configuration"))
+    if innermost.is_user_code and innermost.function == "forward":
+        return Guess("fail.tensor-mismatch", _OF_TENSORS)
+    return None
 
 
 def _raised_by_user(event: Event, kind: str) -> Frame | None:

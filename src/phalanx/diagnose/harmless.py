@@ -17,6 +17,7 @@ _HANDLED = re.compile(
     r"\b(?:skipp(?:ed|ing)|ignor(?:ed|ing)|start(?:ed|ing) (?:fresh|anew|over)|from scratch|f[ae]ll(?:ing)? back|using (?:the )?defaults?|continuing)\b",
     re.I,
 )
+_TRIES_AGAIN = re.compile(r"\b(?:re-?try(?:ing)?|try(?:ing)? again)\b", re.I)
 # What a task of TensorFlow says when the leader, which keeps the coordination service, is gone.
 _LEADER_LEFT = re.compile(r"coordination service|CoordinationService|failed to connect to all addresses")
 
@@ -39,10 +40,12 @@ def _was_only_warned(event: Event, file: FileSurvey, history: History) -> bool:
 
 
 def _was_handled(event: Event, file: FileSurvey) -> bool:
-    """A line of a rank that trained and speaks on after it, and that tells what it does instead."""
+    """A line of a rank that trained and speaks on after it, and that tells what it does instead; who tries again must come to other things."""
     own = file.ranks.get(event.rank)
     if own is None or own.last_progress is None or own.last_line <= event.line:
         return False
+    if own.last_ordinary > event.line and _TRIES_AGAIN.search(event.text):
+        return True
     return _HANDLED.search(event.text) is not None
 
 

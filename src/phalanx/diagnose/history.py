@@ -10,6 +10,7 @@ from functools import cached_property
 from phalanx.diagnose.harmless import WARNING, is_harmless
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
+from phalanx.sources.readers.tracebacks import TRUNCATED
 from phalanx.sources.survey import SUPERVISED, RankSurvey
 
 _ENDED_BY_OTHERS = {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
@@ -84,11 +85,26 @@ class History:
     @cached_property
     def is_cut_out(self) -> bool:
         """One file whose very first lines tell of the failure, of an odd number of ranks up to the highest that speaks: jobs mostly
-        have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing."""
+        have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing.
+        The same where a log breaks off in a traceback: what it was about is only guessed."""
+        if self._broken_off:
+            return True
         if len(self.seen.files) != 1 or self.seen.files[0].world_sizes or len(self.world.all_ranks) % 2 == 0:
             return False
         told = [event.line for event in self.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
         return min(told, default=_HEAD + 1) <= _HEAD
+
+    @cached_property
+    def breaks_off(self) -> bool:
+        """A log into which several ranks write ends before it names the exception: what other ranks had to say is cut off with it."""
+        return any(file.rank is None for file in self._broken_off)
+
+    @cached_property
+    def _broken_off(self) -> list[FileSurvey]:
+        """Files of which a speaker's last words are a traceback without its end. Very long ones are not read to theirs."""
+        cut = [event for event in self.exceptions if event.data.get("type") == TRUNCATED]
+        told = [(event, file, file.ranks.get(event.rank)) for event in cut if (file := self.file_of(event)) is not None]
+        return [file for event, file, speaker in told if speaker and speaker.last_line <= event.line + 1]
 
     @cached_property
     def was_only_interrupted(self) -> bool:

@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 
-from phalanx.diagnose.claim import Claim, Proof, is_about_peers
+from phalanx.diagnose.claim import WORDLESS, Claim, Proof, is_about_peers
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import assumed_stage, stage_of
@@ -24,9 +24,12 @@ _OF_EXITS = {
 _OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
 # A status of its own is the script's: an exception whose traceback is not here, or its own decision to leave. Parsers of arguments leave with 2.
 _OF_SCRIPTS = ("fix-behavior-logic", "fix-distributed-api-usage", "fix-framework-version")
+# Native code that gives itself up: a failed assertion, an exception that nobody catches, memory that it finds damaged.
+_OF_ABORTS = ("fix-dependency-version", "fix-framework-version", "fix-memory-or-core-setting")
 _OF_ARGUMENT_PARSERS = ("fix-command-line", *_OF_SCRIPTS[:2])
 _REFUSED = 2
 _FIRST_OF_SHELLS = 126
+_ABORTED = 128 + signal.SIGABRT  # as a shell tells it
 
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
@@ -145,7 +148,7 @@ def _from_deaths(events: list[Event]) -> Claim:
     return Claim(
         rule=None,
         symptom=symptom,
-        cause="died-without-words",
+        cause=WORDLESS,
         title="A process ended and left no message",
         summary=f"{{ranks|A process}} ended with {how}{known}.",
         depth=Claims.SYMPTOM,
@@ -161,6 +164,8 @@ def _from_deaths(events: list[Event]) -> Claim:
 def _patterns_of(code: int, symptom: str) -> tuple[str, ...]:
     if symptom == "fail.path-error":
         return _OF_SHELLS
+    if code in (-signal.SIGABRT, _ABORTED):
+        return _OF_ABORTS
     if code == _REFUSED:
         return _OF_ARGUMENT_PARSERS
     return _OF_SCRIPTS if 0 < code < _FIRST_OF_SHELLS else ()

@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("local loss", "loss", 12, lazy(rf"(?<![\w/-])(?:local|own|per[ _-]rank)[ _/-]loss\b{_GAP}{_LOSS}")),
     ("reduced loss", "loss", 14, lazy(rf"(?<![\w/-])(?:global|(?:all[ _-]?)?reduced|total|summed|overall|world)[ _/-]loss\b{_GAP}{_LOSS}")),
     ("accuracy", "acc", 12, lazy(rf"(?<![\w/-]){_OF_WHAT}acc(?:uracy)?\b{_GAP}{_PLAIN}(?P<percent>\s?%)?(?![\w.])")),
-    ("rate", "sec", 48, lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
+    ("rate", "sec", 48, lazy(rf"{_PER_SECOND}{_GAP}{_NUMBER}|(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}(?!\s?[:=]\s?\d)")),
     ("rate", "/s", 48, lazy(rf"(?P<before>\d+(?:\.\d+)?)\s*{_PER_SECOND}")),
     ("seconds", "took", 0, lazy(rf"\btook{_GAP}{_PLAIN}(?=\s*s)")),
     ("seconds", "_ms", 12, lazy(rf"\b(?:step|iter(?:ation)?|batch|epoch)_ms\b{_GAP}{_PLAIN}")),

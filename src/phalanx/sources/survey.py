@@ -17,7 +17,7 @@ from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position
 from phalanx.sources.scales import MEASURED, Scales
 from phalanx.sources.scanner import Needle, NeedleSet
-from phalanx.sources.shapes import PLAIN, Shape, is_ordinary_line, shape_of
+from phalanx.sources.shapes import FOLDED, PLAIN, Shape, is_ordinary_line, shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean, without_endless_words
 
@@ -42,6 +42,7 @@ _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
 _LARGEST_WORLD = 200_000
 _OPENING = 24  # lines before the first step that are kept
+_MOST_REPEATS = 20  # lines that are compared
 _SHORT = 160  # characters: longer ones are seldom what a script tells of itself
 _LONGEST = 2048  # bytes of a line that are surveyed
 _PLAIN = bytes([*b"\t\n", *range(0x20, 0x7F)])
@@ -54,6 +55,7 @@ class RankSurvey:
     lines: int = 0
     last_line: int = 0
     last_text: str = ""
+    repeats: int = 1  # how many of its last lines say the same as the very last, if that tells of no step
     first_progress: int | None = None
     last_progress: int | None = None
     position: Position | None = None
@@ -185,6 +187,13 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
     # Whether a line is ordinary is slow to tell, and only the last of them matters.
     last = next((number for number, text in reversed(spoken) if is_ordinary_line(text)), None)
     entry.last_ordinary = last or entry.last_ordinary
+    entry.repeats = _repeats([text for _, text in spoken[-_MOST_REPEATS:]]) if shape is PLAIN or shape.is_plain else 1
+
+
+def _repeats(texts: list[str]) -> int:
+    """How many of the last lines are alike but for numbers."""
+    alike = [text.encode(errors="replace").translate(FOLDED) for text in texts]
+    return next((count for count, text in enumerate(reversed(alike)) if text != alike[-1]), len(alike))
 
 
 def _measure(entry: RankSurvey, number: int, text: str, shape: Shape) -> None:

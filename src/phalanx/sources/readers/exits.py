@@ -60,7 +60,7 @@ _SRUN_HOW = (
     (lazy(r"Bus error"), signal.SIGBUS),
     (lazy(r"Out Of Memory"), signal.SIGKILL),
 )
-_MPI_NAME = lazy(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+))")
+_MPI_NAME = lazy(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+)(?![\w.\[]))")
 _MPI_CODE = lazy(r"Exit code:\s*(?P<code>-?\d+)")
 
 

@@ -1,0 +1,40 @@
+"""Logs that end within a traceback, before the exception is named."""
+
+from __future__ import annotations
+
+from ..conftest import Diagnose
+from .test_verdicts import steps, trace
+
+BACKWARD = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "/home/user/job/train.py", line 24, in main
+[rank0]:     loss.backward()
+[rank0]:   File "/opt/venv/lib/python3.11/site-packages/torch/autograd/graph.py", line 979, in _engine_run_backward
+[rank0]:     return Variable._execution_engine.run_backward(  # Calls into the C++ engine to run the backward pass
+"""
+LAYER = """[rank1]: Traceback (most recent call last):
+[rank1]:   File "/home/user/job/train.py", line 20, in <module>
+[rank1]:     out = model(x)
+[rank1]:   File "/home/user/job/net.py", line 8, in forward
+[rank1]:     return self.head(x)
+"""
+TALK = "".join(f"rank {rank} step {step} loss 0.3\n" for step in range(5) for rank in range(3))
+
+
+def test_the_first_of_a_common_log_is_not_accused(diagnose: Diagnose) -> None:
+    for text, symptom in ((BACKWARD, "fail.communication-error"), (LAYER, "fail.tensor-mismatch")):
+        verdict = diagnose({"job.log": TALK + text}).verdict
+        assert verdict is not None
+        assert (verdict.symptom, verdict.culprit_ranks) == (symptom, ())
+
+
+def test_the_same_log_with_its_end_accuses(diagnose: Diagnose) -> None:
+    verdict = diagnose({"job.log": TALK + LAYER + "[rank1]: KeyError: 'head'\n"}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_silence_beside_a_traceback_that_is_cut_off_accuses_nobody(diagnose: Diagnose) -> None:
+    cut = steps(40) + trace(60, "dist.all_reduce(x)", "RuntimeError: x").rsplit("RuntimeError", 1)[0]
+    verdict = diagnose({"rank0.log": steps(40), "rank1.log": cut, "rank2.log": cut}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()
