@@ -51,3 +51,9 @@ def test_end(line: str) -> None:
 @pytest.mark.parametrize("line", ["abandoned", "not done yet", "we are done for: RuntimeError", "3 of 4 downloads"])
 def test_no_end(line: str) -> None:
     assert not shows_end(line)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("sign", [",", ".,", "-:", "a,"])
+def test_a_line_of_commas_is_not_divided_in_all_ways(sign: str) -> None:
+    assert not shows_end((sign * 190)[:185] + " none")

@@ -11,7 +11,8 @@ _LOSS = re.compile(r"loss\b\W{0,4}(?:-?\d+\.?\d*(?:e[+-]?\d+)?|nan|inf)\b")
 _BAR = re.compile(r"\b(\d+)/(?:\d+|Unknown)\s*(?:\[[=>.\s]*\]|━)")  # Keras' bar; tqdm's may be a download
 _WITHIN = re.compile(r"\|\s*(\d+)/\d+ \[|\[(\d+)/\d+")  # tqdm's bar, or `[640/60000`, after an epoch's number
 _FINISHED = re.compile(
-    r"^\W*(?:[\w.,:-]+\W+){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
+    # what was taken is not given back (++): a line of commas could be divided in more ways than can be tried
+    r"^\W*+(?:\w++(?:[.,:-]++\w++)*+\W++){0,4}?(?:training|job|run|fit|all)\b[^.]{0,40}\b(?:finished|completed?|done|succeeded|ended)\b"
     r"|^\W*(?:finished|completed|done)(?: (?:training|epoch|all)\b.*)?[.! ]*$",
     re.I,
 )
