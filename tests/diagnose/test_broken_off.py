@@ -38,3 +38,53 @@ def test_silence_beside_a_traceback_that_is_cut_off_accuses_nobody(diagnose: Dia
     verdict = diagnose({"rank0.log": steps(40), "rank1.log": cut, "rank2.log": cut}).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == ()
+
+
+SUMMARY = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-16_00:16:37
+  host      : localhost
+  rank      : 2 (local_rank: 2)
+  exitcode  : {other} (pid: 102)
+  error_file: <N/A>
+[2]:
+  time      : 2026-11-16_00:16:37
+  host      : localhost
+  rank      : 0 (local_rank: 0)
+  exitcode  : {other} (pid: 100)
+  error_file: <N/A>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-16_00:16:37
+  host      : localhost
+  rank      : 1 (local_rank: 1)
+  exitcode  : {first} (pid: 101){how}
+  error_file: <N/A>
+============================================================
+"""
+
+
+def test_several_ranks_that_ended_without_words_accuse_nobody(diagnose: Diagnose) -> None:
+    """Only the end of the log is left: their exceptions stood above, and may be those of victims."""
+    verdict = diagnose({"job.log": SUMMARY.format(first=1, other=1, how="")}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()
+    verdict = diagnose({"job.log": SUMMARY.format(first=1, other="-15", how="")}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_a_log_below_vague_words_is_judged_as_a_log(diagnose: Diagnose) -> None:
+    lost = "[rank0]: RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:39052\n"
+    log = TALK + lost + SUMMARY.format(first="-11", other="-15", how="  (SIGSEGV)")
+    post = f"# My job does not work\n\nHi, I start it on our cluster and get this:\n\n```\n{log}```\n\nAny help is appreciated.\n"
+    for file, text in (("job.log", log), ("post.md", post)):
+        verdict = diagnose({file: text}).verdict
+        assert verdict is not None
+        assert (verdict.symptom, verdict.culprit_ranks) == ("fail.segmentation-fault", (1,)), file

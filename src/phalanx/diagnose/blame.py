@@ -81,7 +81,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
-    if _is_words_cut_off(claim):
+    if not history.is_supervised and _are_words_cut_off(claim):
         return frozenset()
     heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
     if history.is_only_report and not everyone - printers <= heard_of:
@@ -147,7 +147,7 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
     return False
 
 
-def _is_words_cut_off(claim: Claim) -> bool:
+def _are_words_cut_off(claim: Claim) -> bool:
     """Several ranks ended with the status of an exception, and none is to be seen: victims end so, too."""
     return claim.cause == WORDLESS and len(claim.printers) > 1 and all(p.event.data["code"] == 1 for p in claim.roots)
 
