@@ -13,11 +13,15 @@ from phalanx.diagnose.ports import is_held_by_a_peer
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Role, Stage
+from phalanx.model import Event, EventKind, Role, Stage
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
+# Functions of libraries in which ranks exchange something; the backward pass of a wrapped model is one.
+_EXCHANGES = re.compile(
+    r"_engine_run_backward|\.backward\(|all_?reduce|all_?gather|reduce_?scatter|broadcast|barrier|all_to_all|synchronize|^wait |recv"
+)
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -100,9 +104,19 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
-    if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
-        return frozenset()  # another rank's exception is cut off before it is named: it may be the same
+    cut = (event for event in history.exceptions if event.data.get("type") == TRUNCATED)
+    if any(event.rank in everyone - printers and _may_be_the_same(event, claim) for event in cut):
+        return frozenset()
     return printers
+
+
+def _may_be_the_same(cut: Event, claim: Claim) -> bool:
+    """Whether an exception that is cut off before it is named may be the claim's own. Who was within an exchange between ranks, at
+    another line than the claim's ranks, had lost them."""
+    places = {proof.event.user_frame.place for proof in claim.roots if proof.event.user_frame is not None}
+    own = cut.user_frame
+    is_elsewhere = own is not None and bool(places) and own.place not in places
+    return not (is_elsewhere and _EXCHANGES.search(f"{cut.frames[-1].function} {cut.frames[-1].source}"))
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
