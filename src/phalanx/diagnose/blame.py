@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from phalanx.diagnose.claim import WORDLESS, Claim
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.doubt import CRASHES, are_words_cut_off, crashed_ranks, may_be_the_same
 from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
@@ -13,15 +14,11 @@ from phalanx.diagnose.ports import is_held_by_a_peer
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import Event, EventKind, Role, Stage
+from phalanx.model import EventKind, Role, Stage
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
-# Functions of libraries in which ranks exchange something; the backward pass of a wrapped model is one.
-_EXCHANGES = re.compile(
-    r"_engine_run_backward|\.backward\(|all_?reduce|all_?gather|reduce_?scatter|broadcast|barrier|all_to_all|synchronize|^wait |recv"
-)
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -68,6 +65,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history, sufferers)
+    if claim.symptom in CRASHES and printers <= (crashed := crashed_ranks(history)) and len(crashed) == 1:
+        return crashed  # native code says what it found, and not in which rank
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         told = [proof.event.data for proof in claim.roots]
         if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
@@ -85,7 +84,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
-    if not history.is_supervised and _are_words_cut_off(claim):
+    if not history.is_supervised and are_words_cut_off(claim, history):
         return frozenset()
     heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
     if history.is_only_report and not everyone - printers <= heard_of:
@@ -105,18 +104,9 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
     cut = (event for event in history.exceptions if event.data.get("type") == TRUNCATED)
-    if any(event.rank in everyone - printers and _may_be_the_same(event, claim) for event in cut):
+    if any(event.rank in everyone - printers and may_be_the_same(event, claim) for event in cut):
         return frozenset()
     return printers
-
-
-def _may_be_the_same(cut: Event, claim: Claim) -> bool:
-    """Whether an exception that is cut off before it is named may be the claim's own. Who was within an exchange between ranks, at
-    another line than the claim's ranks, had lost them."""
-    places = {proof.event.user_frame.place for proof in claim.roots if proof.event.user_frame is not None}
-    own = cut.user_frame
-    is_elsewhere = own is not None and bool(places) and own.place not in places
-    return not (is_elsewhere and _EXCHANGES.search(f"{cut.frames[-1].function} {cut.frames[-1].source}"))
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
@@ -159,11 +149,6 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
         if proof.event.rank is None and (file is None or not any(rank is not None for rank in file.ranks)):
             return True
     return False
-
-
-def _are_words_cut_off(claim: Claim) -> bool:
-    """Several ranks ended with the status of an exception, and none is to be seen: victims end so, too."""
-    return claim.cause == WORDLESS and len(claim.printers) > 1 and all(p.event.data["code"] == 1 for p in claim.roots)
 
 
 def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:

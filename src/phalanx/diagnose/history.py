@@ -260,7 +260,7 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if is_harmless(event, file, self) or self._was_restarted_after(event):
+        if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
         if starved_by(event, file):
             return False

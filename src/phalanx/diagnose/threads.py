@@ -34,12 +34,18 @@ def is_of_thread(event: Event) -> bool:
     return first is not None and first.path.endswith("threading.py") and first.function.endswith("_bootstrap_inner")
 
 
+def is_feeding(event: Event) -> bool:
+    """Whether what a thread did, or is called after, is to bring data."""
+    frames = [frame for frame in event.frames if not frame.path.endswith("threading.py")]
+    return is_of_thread(event) and any(_PUTS.search(frame.source) or _FEEDS.search(frame.function) for frame in frames)
+
+
 def starved_by(event: Event, file: FileSurvey) -> bool:
     """Whether it ended the thread that fed the training, which came to an end a few reports later without saying so.
 
     A thread that writes metrics or keeps a connection is not missed, and one that was started again is not, either.
     """
-    if not is_of_thread(event) or not _is_feeding(event):
+    if not is_feeding(event):
         return False
     speakers = [entry for entry in file.ranks.values() if entry.last_progress is not None]
     own = file.ranks.get(event.rank) if event.rank is not None else None
@@ -59,11 +65,6 @@ def _steps_after(entry: RankSurvey, line: int) -> int:
     epoch, step = before[-1] if before else (-1, -1)
     last = readings[-1].at if readings else (-1, -1)
     return last[1] - step if last[0] == epoch and min(step, last[1]) >= 0 else 0
-
-
-def _is_feeding(event: Event) -> bool:
-    frames = [frame for frame in event.frames if not frame.path.endswith("threading.py")]
-    return any(_PUTS.search(frame.source) or _FEEDS.search(frame.function) for frame in frames)
 
 
 def _ended_well(entry: RankSurvey, line: int) -> bool:
