@@ -14,6 +14,9 @@ from phalanx.model import Event
 CRASHES = ("fail.memory-issue", "fail.segmentation-fault")  # symptoms of native code that breaks
 _CRASH_CODES = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 _REFUSALS = (1, 2)  # an exception, or an argument that a parser does not take
+_OF_LAUNCHERS = re.compile(
+    r"^\s|torch/distributed|^Traceback|^[=*-]{3,}|^\w[\w.]*Error\b|FAILED$|^Failures:|^Root Cause|^\[\d+\]:|^<NO_OTHER|\*{6,}|^[WIE]\d{4} "
+)
 # Functions of libraries in which ranks exchange something; the backward pass of a wrapped model is one.
 _EXCHANGES = re.compile(
     r"_engine_run_backward|\.backward\(|all_?reduce|all_?gather|reduce_?scatter|broadcast|barrier|all_to_all|synchronize|^wait |recv"
@@ -23,14 +26,22 @@ _EXCHANGES = re.compile(
 def are_words_cut_off(claim: Claim, history: History) -> bool:
     """Ranks ended with the status of an exception or of a refused argument, and no words of it are to be seen.
 
-    Several of them: victims end so, too. One of a job that had not trained: what a script refuses it refuses on all ranks, and the launcher
-    ends the others while they are about to.
+    Several of them: victims end so, too. One of a job that had not trained and that says something without telling whose words they are: what
+    a script refuses it refuses on all ranks, and the launcher ends the others while they are about to.
     """
     if claim.cause != WORDLESS or not all(proof.event.data["code"] in _REFUSALS for proof in claim.roots):
         return False
     others = [code for rank, code in history.exit_codes.items() if rank not in claim.printers]
     is_first = not history.has_trained and bool(others) and all(code == -signal.SIGTERM for code in others)
-    return is_first or len(claim.printers) > 1
+    return (is_first and _has_words_of_nobody(history)) or len(claim.printers) > 1
+
+
+def _has_words_of_nobody(history: History) -> bool:
+    """Lines that no rank is named for, and that are not the launcher's own."""
+    speakers = (file.ranks.get(None) for file in history.seen.files if not file.is_report)
+    return any(
+        not _OF_LAUNCHERS.search(text) for speaker in speakers if speaker is not None for _, text in speaker.opening
+    )
 
 
 def crashed_ranks(history: History) -> frozenset[int]:
