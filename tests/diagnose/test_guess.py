@@ -22,6 +22,11 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
     [
         (raised("KeyError", MINE), Stage.PREP, "prep.other", "fix-behavior-logic"),
         (raised("KeyError", MINE), Stage.TRAIN, "fail.other", "fix-behavior-logic"),
+        (raised("UnicodeDecodeError", MINE, Frame("<frozen codecs>", 322, "decode"), message="'utf-8' codec can't decode byte 0xe4 in position 9: invalid continuation byte"), Stage.TRAIN,
+         "prep.data-loading-failure", "fix-dataset"),
+        (raised("_queue.Empty", MINE, Frame("/usr/lib/python3.11/queue.py", 179, "get"), message=""), Stage.TRAIN, "prep.data-loading-failure", "fix-dataset-api-usage"),
+        (raised("KeyError", Frame("/usr/lib/python3.11/threading.py", 1045, "_bootstrap_inner"), Frame("/home/user/train.py", 9, "run", "self.q.put(self.make(i))")), Stage.TRAIN,
+         "prep.data-loading-failure", "fix-dataset"),
         (raised("ValueError", MINE, Frame(SITE + "torch/distributed/elastic/rendezvous/api.py", 66, "__init__"), message="The minimum number of rendezvous nodes (0) must be greater than zero."), None,
          "comm.setup-failure", "fix-communication-configuration"),
         (raised("KeyError", Frame("/home/user/train.py", 3, "main", "rank = int(os.environ['OMPI_COMM_WORLD_RANK'])"), Frame("<frozen os>", 679, "__getitem__")),

@@ -38,3 +38,52 @@ def test_a_log_that_just_ends_is_not_a_hang(diagnose: Diagnose) -> None:
     report = diagnose({"rank0.log": steps(40), "rank1.log": steps(40)})
     assert report.verdict is None
     assert any("exit status" in item.needs for item in report.not_checked)
+
+
+LOADER = """\
+Traceback (most recent call last):
+  File "/home/user/train.py", line 17, in <module>
+    for x in loader:
+  File "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 1291, in _try_get_data
+    data = self._data_queue.get(timeout=timeout)
+  File "/usr/lib/python3.11/multiprocessing/queues.py", line 113, in get
+    if not self._poll(timeout):
+  File "/usr/lib/python3.11/multiprocessing/connection.py", line 947, in wait
+    ready = selector.select(timeout)
+KeyboardInterrupt
+"""
+
+
+def test_who_waits_for_its_own_data_is_whom_the_others_wait_for(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": steps(40) + trace(60, "dist.all_reduce(x)", "KeyboardInterrupt") for rank in (0, 1, 3)}
+    logs["rank2.log"] = steps(40) + LOADER
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("perf.hang", (2,))
+
+
+def test_all_wait_for_their_own_data(diagnose: Diagnose) -> None:
+    verdict = diagnose({f"rank{rank}.log": "epoch 0\n" + LOADER for rank in range(2)}).verdict
+    assert verdict is not None
+    assert verdict.symptom in ("prep.hang-timeout", "perf.hang")
+    assert verdict.culprit_ranks == ()
+    assert "its own data" in verdict.summary
+    assert verdict.fixes[0].pattern == "fix-dataset-api-usage"
+
+
+def test_connections_that_broke_when_a_key_was_pressed(diagnose: Diagnose) -> None:
+    closed = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.5]:4242."
+    logs = {f"rank{rank}.log": steps(40) + trace(60, "loss.backward()", closed) for rank in (0, 1)}
+    logs["rank2.log"] = steps(40) + LOADER
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("perf.hang", (2,))
+
+
+def test_a_job_that_is_stopped_while_it_comes_up_does_not_hang(diagnose: Diagnose) -> None:
+    importing = (
+        'Traceback (most recent call last):\n  File "/home/user/train.py", line 1, in <module>\n    import torch\n'
+        '  File "<frozen importlib._bootstrap>", line 1176, in _find_and_load\n'
+        '  File "<frozen importlib._bootstrap_external>", line 729, in _compile_bytecode\nKeyboardInterrupt\n'
+    )
+    assert diagnose({f"rank{rank}.log": importing for rank in range(2)}).verdict is None

@@ -86,3 +86,17 @@ def test_only_what_the_interpreter_prints_of_a_thread_is_of_one() -> None:
     assert is_of_thread(Event(EventKind.EXCEPTION, "ValueError", "a.log", 3, frames=thread))
     assert not is_of_thread(Event(EventKind.EXCEPTION, "ValueError", "a.log", 3, frames=main))
     assert not is_of_thread(Event(EventKind.EXCEPTION, "ValueError", "a.log", 3))
+
+
+def test_a_thread_that_died_in_a_file_of_errors_only(diagnose: Diagnose) -> None:
+    """Steps stand in another file, so that nothing tells whether they came after it; nobody failed."""
+    for thread in (FEEDER, WRITER):
+        logs = {"0/stdout.log": steps(0, 30), "0/stderr.log": thread, "1/stdout.log": steps(0, 30)}
+        assert diagnose(logs).verdict is None
+
+
+def test_what_feeds_is_about_data(diagnose: Diagnose) -> None:
+    lookup = THREAD.format(name="prefetch", function="run", source="self.q.put(self.make(i))", error="KeyError: 'box'")
+    verdict = diagnose({"rank0.log": steps(0, 25) + lookup, "rank1.log": steps(0, 26)}).verdict
+    assert verdict is not None
+    assert verdict.symptom == "prep.data-loading-failure"

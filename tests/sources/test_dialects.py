@@ -29,6 +29,10 @@ from phalanx.sources.dialects import Dialect, sniff
         ("[worker 2] epoch 0 loss 0.58", 2, "[worker 2] epoch 0 loss 0.58"),
         ("worker 1 step 10 loss 0.1", 1, "worker 1 step 10 loss 0.1"),
         ("process 1/2 step 0 loss 0.1", 1, "process 1/2 step 0 loss 0.1"),
+        ("INFO:root:rank 2: ready", 2, "INFO:root:rank 2: ready"),
+        ("[INFO] rank 2 epoch 4", 2, "[INFO] rank 2 epoch 4"),
+        ("WARNING:root:rank 0 died at step 4", None, "WARNING:root:rank 0 died at step 4"),
+        ("INFO rank 1 lost the connection to rank 0", None, "INFO rank 1 lost the connection to rank 0"),
         ("4 workers step together", None, "4 workers step together"),
         ("[pod/job-worker-3/pytorch] hello", 3, "hello"),
         ("node0:812:901 [5] NCCL INFO Channel 00", 5, "node0:812:901 [5] NCCL INFO Channel 00"),
@@ -106,3 +110,16 @@ def test_own_prefixes_that_do_not_count_like_ranks() -> None:
     assert sniff(lines, None).read("w5 loss 0.2")[0].rank is None
     table = [f"{number} | loss 0.1" for number in range(30)]
     assert sniff(table, None).read("2 | loss 0.2")[0].rank is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-17 09:10:00.640 | INFO     | __main__:main:15 - rank 3 epoch 0 loss 0.1801",
+        "2026-11-17 09:10:00,640 - trainer - INFO - rank 3 step 4 loss 1.0",
+        "2026-11-17 09:10:00,640 INFO train.loop: Rank 3 step 3",
+        "[2026-11-17 09:10:00,640] [INFO] [engine.py:12] rank 3 step 5",
+    ],
+)
+def test_the_rank_behind_the_head_of_a_logger(line: str) -> None:
+    assert Dialect().read(line)[0].rank == 3

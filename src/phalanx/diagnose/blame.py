@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
 
 from phalanx.diagnose.claim import Claim
@@ -78,7 +79,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
             return _by_traces(claim, history)
         # Stacks of a watched job were taken at one moment, so that a rank elsewhere took another path.
         elsewhere = at_another_line(everyone, history) if history.is_supervised else frozenset()
-        odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere
+        gone = _gone(printers, history, differs="-different-" in claim.cause)
+        odd = _by_traces(claim, history) or in_another_call(claim, history) or gone or elsewhere
         return odd or under_a_condition(history)
     if not printers or _is_partly_unknown(claim, history):
         return frozenset()
@@ -157,10 +159,12 @@ def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
     return min(one, other, key=len)
 
 
-def _gone(printers: frozenset[int], history: History) -> frozenset[int]:
+def _gone(printers: frozenset[int], history: History, *, differs: bool = False) -> frozenset[int]:
     """Ranks that died, left with success or never left a trace, while others could not reach a rank."""
     everyone = history.world.all_ranks
-    died = {event.rank for event in history.own_deaths if event.data["code"] not in (0, 1) and event.rank is not None}
+    # Who gets more than it asked for aborts, whoever sent it.
+    no_proof = (0, 1, -signal.SIGABRT) if differs else (0, 1)
+    died = {event.rank for event in history.own_deaths if event.data["code"] not in no_proof and event.rank is not None}
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
     is_whole = not history.is_only_report and not history.is_cut_out
     absent = everyone - history.world.seen if is_whole else frozenset()

@@ -8,7 +8,7 @@ import signal
 from functools import cached_property
 
 from phalanx.diagnose.harmless import WARNING, is_harmless
-from phalanx.diagnose.threads import starved_by
+from phalanx.diagnose.threads import is_missed
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -30,6 +30,7 @@ _TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
 _NEAR = 40  # lines: a stall report is about as long
 _KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
 _HEAD = 2  # lines
+_BACKWARD = "_engine_run_backward"
 _PATIENCE = 10  # seconds: torchrun waits for 30 by default
 _STEPS = 2  # others may still print the step they were in
 
@@ -63,9 +64,10 @@ class History:
 
     @cached_property
     def has_trained(self) -> bool:
-        """Some rank has told of steps."""
+        """Some rank has told of steps, or failed in a backward pass."""
         files = [file for file in self.seen.files if not file.is_report]
-        return any(entry.first_progress is not None for file in files for entry in file.ranks.values())
+        told = any(entry.first_progress is not None for file in files for entry in file.ranks.values())
+        return told or any(_BACKWARD in (frame.function for frame in event.frames) for event in self.exceptions)
 
     @cached_property
     def is_clean(self) -> bool:
@@ -262,8 +264,8 @@ class History:
             return False
         if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
-        if starved_by(event, file):
-            return False
+        if (missed := is_missed(event, file, self)) is not None:
+            return not missed
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
         if event.rank is not None:

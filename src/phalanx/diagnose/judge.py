@@ -118,6 +118,12 @@ def _stage(claim: Claim, history: History) -> Stage | None:
 def _was_still_waiting(claim: Claim, history: History) -> bool:
     """Connections broke only when ranks that had trained were ended from outside; until then they had stood, with nothing to say."""
     ends = {event.file: event.line for event in reversed(history.seen.events) if event.source == INTERRUPTION}
+    interrupted = {
+        event.rank for event in history.seen.events if event.kind is EventKind.STACK and event.source == "traceback"
+    }
+    others = history.world.all_ranks - claim.printers
+    if claim.depth is Claims.VICTIM and history.has_trained and others and others <= interrupted:
+        return True  # whom they lost had lived until somebody pressed a key
     return history.has_trained and bool(claim.roots) and all(
         ends.get(proof.event.file, proof.event.line) < proof.event.line for proof in claim.roots
     )  # fmt: skip

@@ -16,10 +16,14 @@ Python prints such an exception and lets the process live. The rank then waits f
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from phalanx.model import Event
+from phalanx.model import Event, EventKind
 from phalanx.sources import FileSurvey
 from phalanx.sources.survey import RankSurvey
+
+if TYPE_CHECKING:
+    from phalanx.diagnose.history import History
 
 _PUTS = re.compile(r"\.put(?:_nowait)?\(|\bqueue\b|\benqueue", re.I)
 _FEEDS = re.compile(
@@ -40,22 +44,40 @@ def is_feeding(event: Event) -> bool:
     return is_of_thread(event) and any(_PUTS.search(frame.source) or _FEEDS.search(frame.function) for frame in frames)
 
 
-def starved_by(event: Event, file: FileSurvey) -> bool:
-    """Whether it ended the thread that fed the training, which came to an end a few reports later without saying so.
+def is_missed(event: Event, file: FileSurvey, history: History) -> bool | None:
+    """Whether the job stood still for want of the thread that this exception ended; None where nothing tells, or it was no such thread."""
+    if not is_of_thread(event):
+        return None
+    if is_feeding(event) and _starved_by(event, file, history):
+        return True
+    # No process ended with an error, gave up waiting or was stopped, and no main thread raised: whoever lost a thread lived on.
+    raised = any(not is_of_thread(one) for one in history.exceptions)
+    told = any(one.kind in (EventKind.TIMEOUT, EventKind.STALL, EventKind.STACK) for one in history.seen.events)
+    failed = raised or told or history.own_deaths or any(history.exit_codes.values())
+    return None if failed else False
 
-    A thread that writes metrics or keeps a connection is not missed, and one that was started again is not, either.
+
+def _starved_by(event: Event, file: FileSurvey, history: History) -> bool:
+    """Whether the training came to an end a few reports later, without saying so.
+
+    A thread that was started again is not missed. Where the rank tells of its steps in another file, nothing tells their order.
     """
-    if not is_feeding(event):
-        return False
     speakers = [entry for entry in file.ranks.values() if entry.last_progress is not None]
+    if not speakers and any(_trains_in(other, event) for other in history.seen.files):
+        return False
     own = file.ranks.get(event.rank) if event.rank is not None else None
     followed = [own] if own is not None else speakers
     if any(_ended_well(entry, event.line) for entry in followed):
         return False
     last = max((entry.last_progress or 0 for entry in followed), default=0)
-    return last - event.line <= _LEFT * len(speakers) and all(
-        _steps_after(entry, event.line) <= _LEFT for entry in followed
-    )
+    is_soon = last - event.line <= _LEFT * len(speakers)
+    return is_soon and all(_steps_after(entry, event.line) <= _LEFT for entry in followed)
+
+
+def _trains_in(file: FileSurvey, event: Event) -> bool:
+    """Errors and output are often kept apart."""
+    entry = file.ranks.get(event.rank) if not file.is_report and event.rank is not None else None
+    return entry is not None and entry.last_progress is not None
 
 
 def _steps_after(entry: RankSurvey, line: int) -> int:

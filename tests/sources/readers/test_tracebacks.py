@@ -150,3 +150,24 @@ def test_indented_within_other_output() -> None:
     (event,) = events(text)
     assert event.text.startswith("ModuleNotFoundError: No module named 'tensorflow'")
     assert event.data["type"] == "ModuleNotFoundError"
+
+
+def test_an_ignored_exception_is_marked() -> None:
+    text = (
+        "Exception ignored in: <function Cursor.__del__ at 0x7f898a56fce0>\n"
+        'Traceback (most recent call last):\n  File "train.py", line 5, in __del__\n'
+        "RuntimeError: cannot schedule new futures after interpreter shutdown\n"
+    )
+    (event,) = events(text)
+    assert event.data["is_ignored"]
+    (event,) = events(text.split("\n", 1)[1])
+    assert not event.data["is_ignored"]
+
+
+def test_more_than_two_hundred_lines() -> None:
+    frames = "".join(
+        f'  File "/home/user/net.py", line {n}, in forward\n    return self.inner(x)\n' for n in range(150)
+    )
+    (event,) = events(f"Traceback (most recent call last):\n{frames}RuntimeError: sizes differ\n")
+    assert event.text == "RuntimeError: sizes differ"
+    assert len(event.frames) == 150
