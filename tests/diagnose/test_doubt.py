@@ -46,10 +46,12 @@ def test_a_rank_that_aborts_without_words(diagnose: Diagnose) -> None:
     assert verdict.fixes[0].pattern == "fix-dependency-version"
 
 
-def test_who_got_more_than_it_asked_for_is_not_accused(diagnose: Diagnose) -> None:
-    """Gloo aborts the receiver, whoever sent too much."""
+def test_of_two_ranks_the_one_that_got_more_than_it_asked_for_is_not_accused(diagnose: Diagnose) -> None:
+    """Gloo aborts the receiver, whoever asked for the wrong size."""
     enforce = "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at /x/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 20 vs 12. \n"
-    verdict = diagnose({"job.log": STEPS + enforce + SUMMARY.format(first=-6, other="-15", how="  (SIGABRT)")}).verdict
+    of_two = SUMMARY.format(first=-6, other="-15", how="  (SIGABRT)").replace("  rank      : 2 (local_rank: 2)\n", "")
+    talk = STEPS.replace("rank 2", "rank 1")
+    verdict = diagnose({"job.log": talk + enforce + of_two}).verdict
     assert verdict is not None
     assert (verdict.symptom, verdict.culprit_ranks) == ("fail.communication-error", ())
 

@@ -162,8 +162,8 @@ def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
 def _gone(printers: frozenset[int], history: History, *, differs: bool = False) -> frozenset[int]:
     """Ranks that died, left with success or never left a trace, while others could not reach a rank."""
     everyone = history.world.all_ranks
-    # Who gets more than it asked for aborts, whoever sent it.
-    no_proof = (0, 1, -signal.SIGABRT) if differs else (0, 1)
+    # Who gets more than it asked for aborts: of two ranks, either may have asked for the wrong size.
+    no_proof = (0, 1, -signal.SIGABRT) if differs and len(everyone) == 2 else (0, 1)
     died = {event.rank for event in history.own_deaths if event.data["code"] not in no_proof and event.rank is not None}
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
     is_whole = not history.is_only_report and not history.is_cut_out
