@@ -19,7 +19,7 @@ _RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them
 _WRAPPERS = re.compile(
     r"ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException|SystemExit|KeyboardInterrupt"
     r"|BrokenProcessPool|SignalException|Horovod detected that one or more processes exited|RayTaskError|TrainingFailedError"
-    r"|WorkerGroupError|BrokenPipeError|GracefulExit"
+    r"|WorkerGroupError|BrokenPipeError|GracefulExit|Job has been shutdown, see above error"
 )
 
 
