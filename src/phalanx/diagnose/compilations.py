@@ -16,8 +16,7 @@ from phalanx.sources.survey import RankSurvey
 
 _FEWEST = 6  # compilations of one function, or times of steps
 _OFTEN = 0.5  # of the reports of training between the first compilation and the last
-_AS_SLOW = 0.4  # of the first step's time, which tracing takes most of
-_AS_TRACED = 0.6  # of the time of later steps that were traced, too
+_AS_SLOW = 0.4  # of the time of a step that was traced: tracing takes most of it
 
 
 def compiled_again(seen: Observations) -> Iterator[Event]:
@@ -66,7 +65,7 @@ def _steps_stay_slow(entry: RankSurvey, warnings: list[Event]) -> bool:
         return True
     # The first also waits for the peers and for memory. Of those before the warning it is known that each was traced.
     traced = [reading.value for reading in readings[1:] if reading.line < warnings[-1].line]
-    return bool(traced) and all(map(_says_every_call, warnings)) and usual > _AS_TRACED * middle(traced)
+    return bool(traced) and all(map(_says_every_call, warnings)) and usual > _AS_SLOW * middle(traced)
 
 
 def _says_every_call(warning: Event) -> bool:
