@@ -18,6 +18,7 @@ from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
+_COORDINATOR = "coordinator/cluster_coordinator.py"  # of TensorFlow's parameter servers
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -77,7 +78,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         elsewhere = at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere
         return odd or under_a_condition(history)
-    if not printers or _is_partly_unknown(claim, history):
+    if not printers or _is_partly_unknown(claim, history) or _is_told_for_workers(claim):
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
@@ -103,6 +104,11 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
         return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
+
+
+def _is_told_for_workers(claim: Claim) -> bool:
+    """A coordinator raises what the workers' own steps had raised."""
+    return any(frame.path.endswith(_COORDINATOR) for proof in claim.roots for frame in proof.event.frames)
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
