@@ -38,8 +38,7 @@ def find_disagreements(history: History) -> list[Claim]:
 def _each_alone(history: History) -> list[Claim]:
     """Several processes, each of which states a world of one."""
     stated = {file.rank: file for file in history.seen.files if file.rank is not None and file.world_sizes}
-    if not stated:
-        stated = _marked_by_launcher(history)
+    stated = stated or _marked_by_launcher(history)
     if len(stated) < 2 or any(set(file.world_sizes) != {1} for file in stated.values()):
         return []
     events = [
@@ -50,7 +49,7 @@ def _each_alone(history: History) -> list[Claim]:
     return [_alone("{ranks}", events)]
 
 
-def _marked_by_launcher(history: History) -> dict[int | None, FileSurvey]:
+def _marked_by_launcher(history: History) -> dict[int, FileSurvey]:
     """Ranks that train in one file whose launcher counts them, where the size was stated as often as there are ranks, or more often."""
     for file in history.seen.files:
         ranks = [rank for rank, entry in file.ranks.items() if rank is not None and entry.course is not None]
