@@ -30,6 +30,10 @@ REQUEST_FORM = re.compile(
     r"|\bwe (?:need to|should|want to) (?:make|add|support|provide|implement|extend|allow)\b|\bwe can choose\b|\b(?:nicer|better|clearer) error messages?\b",
     re.I,
 )
+# Headings that nobody fills in who tells of a fault: with them a word for slowness in the title says what could be faster.
+FEATURE_FORM = re.compile(
+    r"🚀 feature\b|#{1,4} \W*(?:pitch|feature (?:request|description)|feature, motivation)\b", re.I
+)
 # What becomes of a thing in a title that opens like a wish, and is a complaint then: "Enable fp16 crashes".
 BREAKS = re.compile(
     r"\b(?:fail(?:s|ed|ing)?|crash\w*|breaks?|broken|do(?:es)?(?:n[’']?t| not)|did(?:n[’']?t| not)|can ?not|can[’']?t|not work\w*|hangs?|hung|stuck|freez\w*|unable|rais(?:es|ed)|throws?|caus(?:es|ed|ing)|leads?|results? in|got|gets?)\b",
@@ -71,7 +75,7 @@ def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool
     plain = NO_TROUBLE.sub(" ", title)
     if (FAILURE.search(plain) or HANG.search(title)) and not is_wish:
         return False
-    if REQUEST_FORM.search(body) and (is_wish or not is_told):
+    if REQUEST_FORM.search(body) and (is_wish or not is_told or FEATURE_FORM.search(body)):
         return True
     if TROUBLE.search(body) or HANG.search(body):
         return False

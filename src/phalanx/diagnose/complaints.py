@@ -36,6 +36,7 @@ _TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcras
 # Failures that people have no words of their own for: a hang, a crash or a lack of memory they would name.
 _WORDLESS = (
     "comm.setup-failure",
+    "prep.model-loading-failure",
     "prep.other",
     "fail.communication-error",
     "fail.device-error",
@@ -43,10 +44,13 @@ _WORDLESS = (
     "fail.tensor-mismatch",
 )
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
+_ONE_STAGE = 0.7  # the share of the words that leaves no doubt of it
+_EXCHANGE_AT = {Stage.PREP: "prep.communication-error", Stage.TRAIN: "fail.communication-error"}
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
+_EXCEPTION_NAME = re.compile(r"\b[A-Z][A-Za-z]+(?:Error|Exception)\b")
 _TAG = re.compile(r"(?i)^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*")  # sorts a post: says nothing of it
-_NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
+_NAMED_IN_TITLE = 5.0  # points of what an exception is whose name stands in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
-    exception = _exception_in(file, messages)
+    exception = _exception_in(file, messages) or _exception_named(file, title)
     aside = _BESIDE if _TOLD_ERROR.search(title if exception is None else prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
@@ -142,6 +146,12 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
             kind = match["type"].rsplit(".", 1)[-1]
             return Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": kind})
     return None
+
+
+def _exception_named(file: str, title: str) -> Event | None:
+    """An exception of which the title has no more than the name: "fails at startup due to FileExistsError"."""
+    match = _EXCEPTION_NAME.search(title)
+    return match and Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": match[0]})
 
 
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
@@ -219,6 +229,8 @@ class Complaints:
 
     def place(self, claim: Claim) -> None:
         """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""
+        if claim.from_prose and claim.symptom in _EXCHANGE_AT.values():
+            self._place_exchange(claim)
         if claim.rule is None or claim.from_prose or claim.stage is not None or not claim.rule.by_stage:
             return
         if Stage.of_symptom(claim.symptom) is not Stage.TRAIN:
@@ -227,6 +239,13 @@ class Complaints:
         told, known = (self.points(symptom, with_alike=False) for symptom in (likely, claim.symptom))
         if told >= known + _CLEARLY:
             claim.symptom = likely
+
+    def _place_exchange(self, claim: Claim) -> None:
+        """A failing exchange of which only words tell is the symptom of the stage that they clearly speak of."""
+        for complaint in self.all:
+            stage = max(_EXCHANGE_AT, key=lambda one: complaint.stages.get(one, 0.0))
+            if complaint.stages.get(stage, 0.0) >= _ONE_STAGE and claim.symptom == "fail.communication-error":
+                claim.symptom = _EXCHANGE_AT[stage]
 
     def is_in_title(self, claim: Claim) -> bool:
         """A program's message that the claim rests on is the title of a report: that is what the person asks about."""
