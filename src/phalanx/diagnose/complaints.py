@@ -44,6 +44,7 @@ _WORDLESS = (
     "fail.tensor-mismatch",
 )
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
+_KILLED = "killed-by-signal"  # the cause that a rule gives which knows nothing but the signal
 _ONE_STAGE = 0.7  # the share of the words that leaves no doubt of it
 _EXCHANGE_AT = {Stage.PREP: "prep.communication-error", Stage.TRAIN: "fail.communication-error"}
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
@@ -229,6 +230,8 @@ class Complaints:
 
     def place(self, claim: Claim) -> None:
         """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""
+        if claim.rule is not None and claim.rule.cause == _KILLED:
+            claim.symptom = "fail.out-of-memory"  # who had ended the job would not ask why it was killed
         if claim.from_prose and claim.symptom in _EXCHANGE_AT.values():
             self._place_exchange(claim)
         if claim.rule is None or claim.from_prose or claim.stage is not None or not claim.rule.by_stage:

@@ -54,14 +54,20 @@ def _failing(what: str, fail: str = _FAIL) -> str:
     return rf"\b(?:{what})\b{_NEAR}{fail}\b|\b{fail}{_NEAR}(?:{what})\b"
 
 
+_START_FAILS = _failing(
+    r"launch(?:es|ing|ed)?|(?<!epoch )start(?:s|ing|ed)?(?! (?:to |the )?(?:valid|eval|test|infer))"
+)
 _DDP_FAILS = _failing(r"ddp|distributeddataparallel", _BREAK)
+# By which code a process ended; shells and launchers print that of a signal in three ways.
+_ENDED = r"\b(?:exit(?:s|ed|ing)?|return(?:s|ed|ing)?|fail(?:s|ed)?|error)[ -]?(?:with )?(?:an? )?(?:exit|return|error)?[ -]?(?:codes?|status)\b"
 _TABLE: tuple[tuple[str, float, str], ...] = (
     ("build.install-failure", 3, _failing(r"install(?:ation|ing)?|(?<!nightly )(?<!dev )builds?|building|(?<!model )(?<!model\.)compil(?:e|es|ing|ation)|pip|setup\.py|cmake|(?<!t )make(?! (?:sense|use|sure|it|the|an?|any|my|this|much|no|up|training|things)\b)")),
     ("build.install-failure", 3, r"\b(?:try(?:ing)?|tried|attempt\w*) to (?:install|build|compile)\b[^.?!]{0,100}\b(?:nothing|not|n[’']t|fail\w*|errors?|unable)\b"),
     ("build.install-failure", 2, r"fail\w* (?:to )?build\w* wheel|\bbdist_wheel\b|undefined reference|no matching distribution|\bcmake (?:error|version)|how to (?:install|build|compile)"),
     ("build.import-error", 3, r"\bimport ?errors?\b|modulenotfound|\bno module named\b|can ?not import|undefined symbol|shared object file|has not been built|" + _failing(r"imports?|importing|imported")),
     ("comm.setup-failure", 2.5, r"connection refused|no route to host|address (?:is )?already in use|\borted?\b|not enough slots|unable to (?:find|connect)|could not resolve|passwordless|(?:pods?|workers?|master|job|containers?)\W++(?:\w++\W++){0,3}?(?:not|never|n[’']t) (?:getting |being |get )?(?:start\w*|created?|launched|scheduled|com(?:e|ing) up)|\bport (?:is )?(?:already )?in use"),
-    ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)|launch(?:es|ing|ed)?|(?<!epoch )start(?:s|ing|ed)?(?! (?:to |the )?(?:valid|eval|test|infer))")),
+    ("comm.setup-failure", 2, _failing(r"init_process_group|hvd\.init\(?\)?|process ?groups?|rendezvous|tcp ?store|ssh|mpirun|mpiexec|horovodrun|torchrun|cluster ?spec|tf_config|connect(?:ion|ing)?|new_group|initiali[sz](?:e|es|ed|ing|ation)")),
+    ("comm.setup-failure", 2, _START_FAILS),
     ("comm.setup-failure", 2.5, r"can ?(?:not|[’']?t)(?: be)? connect\w*|(?:not|n[’']t|never) (?:find|reach|see|join) (?:the )?(?:other|second|remote) (?:node|machine|host|server)"),
     ("comm.setup-failure", 2.5, _failing(r"init_rpc|initiali[sz]\w* rpc|set_device_map|device_maps?|tensor ?pipe")),
     ("comm.setup-failure", 1.8, _failing(r"rpc")),
@@ -93,9 +99,10 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.out-of-memory", 1.8, r"(?:more|high|extra|full|too much|enough) (?:gpu |cuda |device |cpu |host |system )?(?:memory|ram)\b|memory (?:\w+ ){0,3}exceed\w*|exceed\w* (?:\w+ ){0,3}memory"),
     ("fail.out-of-memory", 2.2, r"\b(?:us(?:e|es|ed|ing)|consum\w+|tak(?:e|es|en|ing)|needs?|requir\w+) (?:\w+ ){0,2}more (?:\w+ )?(?:memory|vram)\b"),
     ("fail.out-of-memory", 3, r"显存(?:不足|不够|溢出|爆)|爆显存|内存(?:不足|溢出)"),
-    ("fail.checkpoint-unusable", 3, _failing(r"checkpoints?|model ?checkpoint|sav(?:e|es|ing|ed)|save_(?:model|weights|checkpoint)|load_weights|\w*state_dict|restor(?:e|es|ing|ed)|serializ\w+|pickl\w+|export(?:ing)?|resum(?:e|ing)", rf"(?:{_FAIL}|mismatch\w*|missing keys?)")),
+    ("fail.checkpoint-unusable", 3, _failing(r"checkpoints?|model ?checkpoint|sav(?:e|es|ing|ed)|\w*save_(?:model|weights|checkpoint)|load_weights|\w*state_dict|restor(?:e|es|ing|ed)|serializ\w+|pickl\w+|export(?:ing)?|resum(?:e|ing)", rf"(?:{_FAIL}|mismatch\w*|missing keys?)")),
     ("fail.checkpoint-unusable", 3, rf"\b{_FAIL}\b[^.?!;]{{0,60}}(?:{_LOADED})[^.?!;]{{0,80}}(?:{_SEVERAL})|(?:{_SEVERAL})[^.?!;]{{0,80}}(?:{_LOADED})[^.?!;]{{0,60}}\b{_FAIL}\b|(?:{_SEVERAL})[^.?!;]{{0,60}}\b{_FAIL}\b[^.?!;]{{0,40}}(?:{_LOADED})|(?:{_SEVERAL})[^.?!;]{{0,60}}\bnot (?:be(?:ing)? )?(?:load|restor)\w*"),
-    ("fail.segmentation-fault", 4.5, r"seg(?:mentation|ment)?[ -_]?(?:fault|error)\w*|segfault\w*|\bsigsegv\b|signal 11|core dump(?:ed)?|address not mapped|invalid permissions|exit(?:ed|s)? (?:with )?(?:code|status) (?:13[4569]|-(?:7|11))\b"),
+    ("fail.segmentation-fault", 4.5, rf"seg(?:mentation|ment)?[ -_]?(?:fault|error)\w*|segfault\w*|\bsigsegv\b|signal 11|core dump(?:ed)?|address not mapped|invalid permissions|{_ENDED}[^.?!]{{0,30}}?(?:-11|139|245|-6|134|250)\b"),
+    ("fail.memory-issue", 4.5, rf"{_ENDED}[^.?!]{{0,30}}?(?:-7|135|249)\b|\bsigbus\b"),
     ("fail.attribute-not-found", 2.5, _failing(r"attributes?")),
     ("fail.attribute-not-found", 3.5, r"attribute ?error|has no attribute|no attribute\b|have the attribute"),
     ("fail.other", 3, r"unexpected keyword argument|missing \d+ required (?:positional|keyword)"),
@@ -104,7 +111,7 @@ _TABLE: tuple[tuple[str, float, str], ...] = (
     ("fail.not-implemented", 3, r"not ?implemented|unimplemented\w*"),
     ("fail.not-implemented", 1.5, r"(?<!operation )not (?:yet |currently )?supported|unsupported|does(?:n.?t| not) (?:yet |currently )?support"),
     ("perf.unexpected-parallelization-or-device", 3, r"only (?:sees?|finds?|detects?|recogni[sz]es|lists?) (?:\w+ )?(?:one|1|a single|single|first)\b|only (?:on )?(?:one|1|a single|the first|single|gpu[ :]?0|rank 0|half|\d of)\b(?: of (?:the|my|its|them))?(?:[\w' ]{0,30})\b(?:used?|using|utili[sz]ed|runs?|running|works?|working|busy|active|under load|train\w*|gpus?|core|process)|(?:uses?|using|utili[sz]\w+|train\w*|runs?|running|happen\w*|works?) (?:only )?(?:on )?only (?:on )?(?:one|1|a single|the first|single|2|two|gpu[ :]?0)|only us(?:es|ing) (?:one|1|a single|the first|single|gpu[ :]?0|(?:two|three|\d) (?:gpus|cards|devices))"),
-    ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?)?(?: still)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W++(?:\w++\W++){0,3}?process(?:es)?\W++(?:\w++\W++){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|(?:fall\w*|switch\w*|run\w*) (?:back )?(?:to|in) (?:serial|single[- ]process|sequential)\b|gpu-?util\w* (?:is |was |stays? |remains? )?(?:always |still )?0 ?%|can(?:not|.?t) (?:do|use|run|make) multi(?:ple)?[- ]?gpus?|(?:on|to|share|sharing|use|using) (?:the )?same gpu\b(?! num)|(?:only|all|everything|always) (?:\w+ ){0,3}gpu[ :#]?0\b|只(?:有|用|使用|能用)\S{0,8}(?:一张|一块|单卡|一个)"),
+    ("perf.unexpected-parallelization-or-device", 3, r"(?:gpus?|cards?|devices?|cores?|nodes?|machines?|workers?) (?:is|are|was|were|remains?|stays?|sits?|set|sitting|staying|being|keeps?)?(?: still| just| completely)? ?(?:not (?:be(?:ing)? )?(?:used|utili[sz]ed|working|recogni[sz]ed|participating)|unused|idle|.?0 ?%)|not (?:using|utili[sz]ing|use) (?:all|both|multiple|the (?:second|other|gpu)|second|my|any|more)|size\(\)\W{0,3} (?:is|returns?|always|equals?|=+)|(?:size|rank|world_?size) (?:is |returns? |always |equals? |gives? )+(?:is )?[01]\b|(?:every|all|each|multiple|extra|additional|more)\W++(?:\w++\W++){0,3}?process(?:es)?\W++(?:\w++\W++){0,6}?gpu[ :#]?0|(?:processes|memory) (?:are |is )?(?:\w+ ){0,2}on (?:the )?(?:gpu[ :#]?0|first gpu|same gpu)|more (?:gpus|processes) (?:are )?(?:used )?than|wrong (?:gpu|device)|(?:fall\w*|switch\w*|run\w*) (?:back )?(?:to|in) (?:serial|single[- ]process|sequential)\b|gpu-?util\w* (?:is |was |stays? |remains? )?(?:always |still )?0 ?%|can(?:not|.?t) (?:do|use|run|make) multi(?:ple)?[- ]?gpus?|(?:on|to|share|sharing|use|using) (?:the )?same gpu\b(?! num)|(?:only|all|everything|always) (?:\w+ ){0,3}gpu[ :#]?0\b|只(?:有|用|使用|能用)\S{0,8}(?:一张|一块|单卡|一个)"),
     ("perf.unexpected-parallelization-or-device", 2.5, r"\b(?:process(?:es|ors?)?|ranks|workers|jobs?|models?|training|batch(?:es)?)\b(?! per\b)(?:(?!still\b)[^.?!;]){0,60}\b(?:on|in|to|of|use[sd]?|using|run(?:s|ning)?|bound|occup(?:y|ies|ied)) (?:\w+ ){0,3}?(?:all|each of|every|same|wrong|only|both) (?:\w+ )?(?:the )?(?:\d+ ?)?(?:gpus?|cards?|devices?)\b|\b(?:one|each|a single|every) process(?:es)?\b[^.?!;]{0,40}\b(?:two|2|all|both|multiple|several|4|8) (?:of )?(?:the )?(?:gpus|cards|devices)|\b(?:another|other|second|rest)(?: one| card| gpu)?s? (?:is|are|was|were|stays?|remains?) (?:\w+ )?(?:idle?|idel|unused|empty|free|not (?:used|working))"),
     ("perf.unexpected-parallelization-or-device", 2.5, r"\b(?:it|still|keeps?|always|would|but)\b(?:\W++\w++){0,3}?\W++(?:assign|plac|put|distribut|spread|us|occup|load|alloc|tak)(?:s|es|ed|e|ing|ting|y|ies)?\b(?:\W++\w++){0,4}?\W++(?:all|every|both|the other)(?: the| of the| my| \d+| available| visible)* (?:gpus?|cards?|devices)\b"),
     ("perf.unexpected-parallelization-or-device", 1.5, r"same gpu\b(?! num)|gpu[ :#]?0\b"),
@@ -136,7 +143,7 @@ CUES = tuple(
         symptom,
         points,
         re.compile(text, re.IGNORECASE),
-        (points <= _VAGUEST and symptom in _OF_THINGS) or text is _DDP_FAILS,
+        (points <= _VAGUEST and symptom in _OF_THINGS) or text in (_DDP_FAILS, _START_FAILS),
     )
     for symptom, points, text in _TABLE
 )
@@ -155,6 +162,8 @@ MENTION = re.compile(
     r"|\bis (?:it|this|that) (?:just |maybe |perhaps )?an? (?:\w+ )?(?:bug|issue|problem|error)\b(?! that)"
     r"|\b(?:duplicated?|related|similar) issues?\b|\b(?:could|can) ?(?:not|n[’']?t) find (?:a|an|any|the)\b[^.?!]{0,80}\b(?:example|tutorial|doc\w*|guide|sample|information|explanation)s?\b"
     r"|\b(?:no|not|never|without) hang(?:s|ing)?\b"
+    # who cannot go on from a checkpoint, and is not kept waiting
+    r"|(?<=not )continue(?= (?:\w+ ){0,3}from\b)|(?<=[’']t )continue(?= (?:\w+ ){0,3}from\b)"
     # who is stuck, and not what
     r"|\b(?:i|we)(?:[’']?m| am|[’']re| are| was| were| have been|[’']ve been| got| get| feel) (?:\w+ly |so |a bit |kind of )?stuck(?: (?:on|with|at|in|here|there) (?:this|that|it|the (?:issue|problem|error))\b(?! (?:line|step|point|stage|part|place|function|call|epoch|iteration))| here\b)|\b(?:i|we)(?:[’']?m| am|[’']re| are| have been|[’']ve been) \w+ly stuck\b"
     r"|\bnot (?:really |quite |entirely )?sure (?:if|whether) (?:it|this|that)(?: is|[’']s)? (?:an? |intended|expected)[^.?!]{0,60}"
@@ -181,7 +190,7 @@ HANG = re.compile(
 # At which stage a job that stands still stands: each time one of these is said.
 STAGES: tuple[tuple[Stage, float, re.Pattern[str]], ...] = (
     (Stage.COMM, 1.5, re.compile(r"init_process_group|init_\w*(?:group|process)|hvd\.init|\.init\(\)|\binit\b|\binit\w*[sz](?:e[sdr]?|ing|ation)\b|rendezvous|tcp ?store|master_addr|createsession|waiting for (?:response|workers?|session)|server\.join|started server|tf_config", re.I)),
-    (Stage.COMM, 1.0, re.compile(r"\b(?:at|on|during|when|while|in) (?:the )?(?:start\w*|begin\w*|launch\w*|connect\w*|setup)|mpirun|horovodrun|torchrun|mpiexec|ssh\b|no (?:output|log|error)|nothing|(?:two|2|multi(?:ple)?|several|different)[- ]?(?:nodes?|machines?|hosts?|servers?|containers?)|docker|multi[- ]?worker\w*|firewall|(?<!user )interface|network (?:interface|card|setting|config\w*|problem|connection)s?|same network|kubectl|kube\w+|(?:pytorch|mpi|tf|train)jobs?\b|\bpods?\b|operator|placement groups?|ray status|autoscaler|does(?:n.?t| not) (?:run|start)\b", re.I)),
+    (Stage.COMM, 1.0, re.compile(r"\b(?:at|on|during|when|while|in) (?:the )?(?:start\w*|begin\w*|launch\w*|connect\w*|setup)|mpirun|horovodrun|torchrun|mpiexec|ssh\b|no (?:output|log|error)|nothing|(?:two|2|multi(?:ple)?|several|different)[- ]?(?:nodes?|machines?|hosts?|servers?|containers?)|docker|multi[- ]?worker\w*|firewall|(?<!user )interface|network (?:interface|card|setting|config\w*|problem|connection)s?|same network|kubectl|kube\w+|(?:pytorch|mpi|tf|train)jobs?\b|\bpods?\b|operator|placement groups?|ray status|autoscaler|(?:does|did|do|will)(?:n.?t| not) (?:run|start)\b|never (?:gets? )?start(?:s|ed)?\b|not start(?:ing|ed)?\b", re.I)),
     (Stage.PREP, 2.0, re.compile(r"tokeni[sz]\w+|pre-?process\w*|dataset\.map|main_process_first|(?:data ?set|data)\W++(?:\w++\W++){0,2}?(?:load|process|map|prep\b|prepar|read|download)\w*|prepp?(?:ing|ed)? (?:the |my |a )?data\w*|before (?:the |actual )*train\w*|(?:DDP|DistributedDataParallel|DataParallel|FSDP) ?\(|broadcast_\w+|broadcastglobalvariables\w*|broadcasting|(?:load|read|download|prepar)(?:s|ing)? (?:the |my |a )?(?:data|dataset|model|weights)|from_pretrained|line \d+,? .{0,40}(?:DDP|DistributedDataParallel)|parallel/distributed\.py\W.{0,20}in __init__|_verify_(?:model|param)\w+|_sync_module_states|creat(?:e|es|ing) (?:the )?model|prepare\(|deepspeed\.initialize|load(?:s|ed|ing)? (?:the |a |my |pre-?train(?:ed)? )+(?:model|weights|checkpoint)|wrap(?:s|ping)?\b|(?:to|\.cuda)\(", re.I)),
     (Stage.TRAIN, 1.5, re.compile(r"after (?:the |a |an |about |around |several |some |few |one |first )*(?:\d[\d,.k~-]*\w* ?)?(?:th )?(?:epochs?|steps?|iterations?|batch(?:es)?|hours?|days?|minutes?|while|training|time)|epochs?\b|iterations?\b|\bsteps?\b|during (?:the )?train\w*|in the middle|randomly|sometimes|intermittent\w*|occasionally|backward|validation|evaluat\w+|end of (?:the )?train\w*|all_?reduce|all_?gather|barrier|stall\w*|optimizer|dataloader", re.I)),
     # what has been got over already

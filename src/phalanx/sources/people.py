@@ -41,7 +41,7 @@ _FORM = lazy(
     r"|code to reproduce the (?:issue|problem|bug)\W*$|Other info ?/ ?logs|Source code ?/ ?logs"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
     r"|^\W*\d?\d?\W*Framework: \("
-    r"|^\W*(?:\d\W+)?(?:The problem arises when using|The tasks? I am working on is|Model I am using \(|(?:The|An) official(?:ly supported)? (?:example scripts|task)|My own (?:modified scripts|task or dataset))",
+    r"|^\W*(?:[xX\d]\W+)?(?:The problem arises when using|The tasks? I am working on is|Model I am using \(|(?:The|An) official(?:ly supported)? (?:example scripts|task)|My own (?:modified scripts|task or dataset))",
     re.I,
 )
 # What people answer to it on a line of its own: "no, not hang" complains of nothing.
