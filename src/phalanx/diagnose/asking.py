@@ -59,7 +59,7 @@ UNDERSTANDING = re.compile(
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
     r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
-    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b|\bwhy not (?:\w+ ){0,2}(?:use|using|add|set)\b[^.!]{0,120}\?|\bis (?:that|this|there) (?:for )?any (?:particular |special |specific )?reason\b",
     re.I,
 )
 # Titles call any question a problem.
@@ -67,8 +67,11 @@ NO_TROUBLE = re.compile(r"\b(?:problems?|issues?)\b", re.I)
 FEWEST_POINTS = 2.0  # below this the words of a report say nothing
 
 
-def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
-    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
+def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool, is_named: bool = True) -> bool:
+    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue".
+
+    A symptom is named where more than that word speaks for it.
+    """
     if CHANGE.search(title) or CHANGE.search(body):
         return True
     is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
@@ -83,4 +86,5 @@ def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool
         return True
     if WISH.search(title) and not is_told:
         return True
-    return max(points.values(), default=0.0) < FEWEST_POINTS and ASKING.search(body) is not None
+    tells_little = max(points.values(), default=0.0) < FEWEST_POINTS or not is_named
+    return tells_little and ASKING.search(body) is not None

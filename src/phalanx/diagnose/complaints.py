@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
+from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, NO_TROUBLE, QUESTION, YES_OR_NO, only_wants
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -108,6 +108,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         quotes.setdefault(told_by, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
     is_told_in_title = bool(_said(title, prose, framework))
+    is_named = bool(_said(NO_TROUBLE.sub(" ", title), prose, framework) or _said(body, prose, framework))
     if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
         is_question = True
     if (
@@ -121,7 +122,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     failure = None if tells_little else FAILURE.search(prose)
     is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
     only_asks = (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and only_wants(title, body, points, is_told=is_told_in_title)
+        exception is None and only_wants(title, body, points, is_told=is_told_in_title, is_named=is_named)
     )
     fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""

@@ -20,6 +20,7 @@ _OF_EXITS = {
     -signal.SIGKILL: "fail.out-of-memory",
     126: "fail.path-error",
     127: "fail.path-error",
+    2: "prep.other",  # arguments are read before anything is trained
 }
 _OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
 # A status of its own is the script's: an exception whose traceback is not here, or its own decision to leave. Parsers of arguments leave with 2.

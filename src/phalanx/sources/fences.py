@@ -17,6 +17,11 @@ _POINTS = lazy(
     r".*(?:[:：]\s*$|\b(?:th(?:is|ese)|following|below|here)\b)",
     re.I,
 )
+# "The error comes from this line", "error code is here:".
+_POINTS_AT_ERROR = lazy(
+    r".*\b(?:errors?|fail(?:s|ed|ing)?|crash(?:es|ed)?|raised)\b.{0,60}\b(?:(?:th(?:is|ese)|following|the) (?:line|lines|call|function|statement|code)\b|code is (?:here|below))",
+    re.I,
+)
 _FEW_LINES = 3  # a call; more is a log, whose end tells where it stood
 _MOST_NAMES = 12  # of a line
 
@@ -48,8 +53,9 @@ def outside_and_inside(lines: Iterable[str], *, by_ticks: bool) -> Iterator[tupl
 
 
 def points_below(line: str) -> bool:
-    """Whether a sentence says that something stands still at what is pasted below it."""
-    return _POINTS.match(line[-300:].rpartition(". ")[2]) is not None
+    """Whether a sentence says that something stands still, or fails, at what is pasted below it."""
+    said = line[-300:].rpartition(". ")[2]
+    return _POINTS.match(said) is not None or _POINTS_AT_ERROR.match(said) is not None
 
 
 def names_in(block: list[str]) -> str:

@@ -41,7 +41,8 @@ _FORM = lazy(
     r"|code to reproduce the (?:issue|problem|bug)\W*$|Other info ?/ ?logs|Source code ?/ ?logs"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
     r"|^\W*\d?\d?\W*Framework: \("
-    r"|^\W*(?:[xX\d]\W+)?(?:The problem arises when using|The tasks? I am working on is|Model I am using \(|(?:The|An) official(?:ly supported)? (?:example scripts|task)|My own (?:modified scripts|task or dataset))",
+    r"|^\W*(?:[xX\d]\W+)?(?:The problem arises? when using|The tasks? I am working on is|Model I am using \(|Language I am using the model|(?:The|An) official(?:ly supported)? (?:example scripts|task)|My own (?:modified scripts|task or dataset)|an official GLUE)"
+    r"|Thanks for your error report|I have (?:searched|read|checked|verified|included) (?:related issues|the|that|in the)\b.{0,80}(?:issues|documentation|README|help|bug reports?|branch|section|requests?|list|guide|log)|The bug has not been fixed in the latest|Search before asking|Are you willing to submit a PR|I[’']d like to help by submitting|What command or script did you run|Did you (?:make any modifications|understand what you have modified)|What dataset did you use|Please run `\S+ ?\S+` to collect|You may add addition that may be helpful|How you installed PyTorch",
     re.I,
 )
 # What people answer to it on a line of its own: "no, not hang" complains of nothing.
