@@ -52,7 +52,7 @@ TROUBLE = re.compile(
 )
 # Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
 UNDERSTANDING = re.compile(
-    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|right|correct)\b",
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:underst(?:an|oo)d\w*|right|correct)\b",
     re.I,
 )
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
@@ -74,6 +74,8 @@ def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool
     """
     if CHANGE.search(title) or CHANGE.search(body):
         return True
+    if UNDERSTANDING.search(body) and "?" in body and not TROUBLE.search(body) and not HANG.search(body):
+        return True
     is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
     plain = NO_TROUBLE.sub(" ", title)
     if (FAILURE.search(plain) or HANG.search(title)) and not is_wish:
@@ -82,7 +84,7 @@ def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool
         return True
     if TROUBLE.search(body) or HANG.search(body):
         return False
-    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
+    if REQUEST.search(title):
         return True
     if WISH.search(title) and not is_told:
         return True
