@@ -14,6 +14,7 @@ from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Role, Stage
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
@@ -179,8 +180,8 @@ def _named(claim: Claim) -> frozenset[int]:
     for proof in claim.roots:
         text = proof.captures.get("culprit", "")
         for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", text):
-            found.update(range(int(first), int(last or first) + 1) if int(last or first) - int(first) < 10_000 else ())
-        found.update(proof.event.data.get("missing", ()))
+            found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
+        found.update(rank for rank in proof.event.data.get("missing", ()) if rank < LARGEST_WORLD)
     return frozenset(found)
 
 

@@ -272,6 +272,12 @@ class History:
             line = self._first_got_over(event)
             if entry is not None and _later(entry.last_progress, entry.finished, line):
                 return True
+            if (
+                entry is not None
+                and (line < event.line or entry.last_ordinary > event.line)
+                and self._ended_well_after(event)
+            ):
+                return True  # it raised that before or spoke on, and another rank tells for all that they are done
             return entry is not None and self._others_trained_on(event, file, entry)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
