@@ -59,6 +59,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         if claim.depth is Claims.VICTIM and _called_alone(printers, history):
             return frozenset()  # who is named may have ended, with nothing left to do
+        if history.is_only_report and named <= printers and everyone <= printers:
+            return frozenset()  # it speaks of itself, and what the others said was not pasted
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
