@@ -38,15 +38,17 @@ BREAKS = re.compile(
 )
 # A change that somebody hands in: it tells of trouble that it mends.
 CHANGE = re.compile(
-    r"^\W*(?:fix|feat|chore|docs?|refactor|perf|tests?|ci|build|style)(?:\([\w ./-]+\))?!?: |\bwhat does this pr do\b|\bdoes this pr introduce\b|\bthis (?:pr|pull request|commit|patch) (?:adds?|fix\w*|propos\w+|chang\w+|make\w*)\b",
+    r"^\W*(?:fix|feat|chore|docs?|refactor|perf|tests?|ci|build|style)(?:\([\w ./-]+\))?!?: |\bwhat does this pr do\b|\bdoes this pr introduce\b|\bthis (?:\w+ )?(?:pr|pull request|commit|patch) (?:adds?|fix\w*|propos\w+|chang\w+|make\w*|introduc\w+|marks?|allow\w*|enabl\w*|implement\w*|remov\w*|updat\w*|provid\w*|improv\w*|aims?|address\w*|resolv\w*|refactor\w*|support\w*|moves?|replac\w*|lets?|ensur\w*|prevent\w*|includ\w*)\b",
     re.I,
 )
 # The title of one, as no report of trouble begins, and what its description says of the tickets that it closes.
 TITLE_OF_CHANGE = re.compile(
-    r"^\W*(?:\[[\w ./-]{1,30}\]\W*)?fix(?:es|ed|ing)?\b(?!(?: for)? (?:me|this|it|please|my)\b)[^?？]*$", re.I
+    r"^\W*(?:\[[\w ./-]{1,30}\]\W*)?fix(?:es|ed|ing)?\b(?!(?: for)? (?:me|this|it|please|my)\b)[^?？]*$"
+    r"|^(?!\w*(?:Error|Exception|Warning):)[\w./-]{2,30}: (?:add|remove|make|use|handle|avoid|support|allow|set|move|fail|update|improve|enable|disable|refactor|rename|replace|bump|introduce|implement|skip|ensure|return|raise|wrap|convert|drop)\b(?! (?:to|in|on|with|when|while|during)\b)[^?？]*$",
+    re.I,
 )
 CLOSES = re.compile(
-    r"\b(?:resolves|closes|fixes|addresses|implements):? #\d+\b|\b(?:list|summary) of changes\b|\bchecklist before submitting\b|\breview process to land\b", re.I
+    r"\b(?:resolves|closes|fixes|addresses|implements):? #\d+\b|\b(?:list|summary) of changes\b|\bsigned-off-by:|\bhow has this been tested\b|\btest plan:|\btypes? of changes?\b|\bdifferential revision\b|\bchecklist before submitting\b|\breview process to land\b", re.I
 )
 # The same by a verb in the past: "Moved the barrier …". With a word of trouble it tells what was done before that.
 DONE = re.compile(
@@ -70,6 +72,11 @@ UNDERSTANDING = re.compile(
     r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|right|correct)\b",
     re.I,
 )
+# Somebody helps others with what they found out themselves.
+HELP = re.compile(
+    r"^\W*(?:if (?:you|anyone|someone) (?:have|has|are having|meets?|encounters?|gets?|faces?)|for (?:those|anyone|everyone|people) who)\b|\bhere(?: is|'s|’s| are) (?:the|my|a|an|some) (?:\w+ )?(?:solutions?|fix(?:es)?|workarounds?|guide|instructions)\b|^\W*(?:my |a |the )?(?:solutions?|workarounds?) (?:for|to)\b",
+    re.I,
+)
 # What somebody wants to know, in the text: with no word of trouble beside it, nothing is wrong.
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
@@ -91,7 +98,7 @@ def hands_in_change(title: str, body: str, *, is_told: bool) -> bool:
 
 def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
     """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
-    if OF_DOCUMENTS.search(title):
+    if OF_DOCUMENTS.search(title) or HELP.search(title):
         return True
     is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
     plain = NO_TROUBLE.sub(" ", title)
