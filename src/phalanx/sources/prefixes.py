@@ -136,8 +136,8 @@ def _labels(found: Sequence[re.Match[bytes]]) -> tuple[int, ...] | None:
 def _is_of_clock(found: Sequence[re.Match[bytes]], group: int) -> bool:
     """A part of a time: numbers with a colon or a stroke beside them."""
     return all(
-        _CLOCK.match(match[group])
-        and (match.string[match.end(group) :][:1] in (b":", b"/", b",") or match.string[: match.start(group)][-1:] in (b":", b"/", b","))
+        (_CLOCK.match(match[group])
+        and (match.string[match.end(group) :][:1] in (b":", b"/", b",") or match.string[: match.start(group)][-1:] in (b":", b"/", b",")))
         or _DATE.match(match.string[match.start(group) :])
         for match in found
     )  # fmt: skip
