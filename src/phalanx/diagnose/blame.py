@@ -16,10 +16,12 @@ from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Role, Stage
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
+_COORDINATOR = "coordinator/cluster_coordinator.py"  # of TensorFlow's parameter servers
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -59,6 +61,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         if claim.depth is Claims.VICTIM and _called_alone(printers, history):
             return frozenset()  # who is named may have ended, with nothing left to do
+        if history.is_only_report and named <= printers and everyone <= printers:
+            return frozenset()  # it speaks of itself, and what the others said was not pasted
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
@@ -82,7 +86,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         gone = _gone(printers, history, differs="-different-" in claim.cause)
         odd = _by_traces(claim, history) or in_another_call(claim, history) or gone or elsewhere
         return odd or under_a_condition(history)
-    if not printers or _is_partly_unknown(claim, history):
+    if not printers or _is_partly_unknown(claim, history) or _is_told_for_workers(claim):
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
@@ -109,6 +113,11 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if any(event.rank in everyone - printers and may_be_the_same(event, claim) for event in cut):
         return frozenset()
     return printers
+
+
+def _is_told_for_workers(claim: Claim) -> bool:
+    """A coordinator raises what the workers' own steps had raised."""
+    return any(frame.path.endswith(_COORDINATOR) for proof in claim.roots for frame in proof.event.frames)
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
@@ -180,8 +189,8 @@ def _named(claim: Claim) -> frozenset[int]:
     for proof in claim.roots:
         text = proof.captures.get("culprit", "")
         for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", text):
-            found.update(range(int(first), int(last or first) + 1) if int(last or first) - int(first) < 10_000 else ())
-        found.update(proof.event.data.get("missing", ()))
+            found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
+        found.update(rank for rank in proof.event.data.get("missing", ()) if rank < LARGEST_WORLD)
     return frozenset(found)
 
 

@@ -20,7 +20,7 @@ _RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them
 _WRAPPERS = re.compile(
     r"ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException|SystemExit|KeyboardInterrupt"
     r"|BrokenProcessPool|SignalException|Horovod detected that one or more processes exited|RayTaskError|TrainingFailedError"
-    r"|WorkerGroupError|BrokenPipeError|GracefulExit"
+    r"|WorkerGroupError|BrokenPipeError|GracefulExit|Job has been shutdown, see above error"
 )
 
 
@@ -277,6 +277,12 @@ class History:
             line = self._first_got_over(event)
             if entry is not None and _later(entry.last_progress, entry.finished, line):
                 return True
+            if (
+                entry is not None
+                and (line < event.line or entry.last_ordinary > event.line)
+                and self._ended_well_after(event)
+            ):
+                return True  # it raised that before or spoke on, and another rank tells for all that they are done
             return entry is not None and self._others_trained_on(event, file, entry)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
