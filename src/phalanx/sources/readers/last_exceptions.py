@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.model import Event, EventKind
+from phalanx.model.lazy import lazy
 from phalanx.sources.readers.tracebacks import FINAL, FRAME, looks_like_exception
 from phalanx.sources.readers.tracebacks import TRIGGERS as HEADS
 from phalanx.sources.shapes import shape_of
@@ -18,6 +19,9 @@ TRIGGERS = ("Error: ", "Exception: ")
 
 _END = 8 << 10  # bytes: more is no end
 _NEAR = 8  # lines above, in which a frame would make it a traceback's
+_DRAWN = lazy(
+    r"\s*(?:[│└╰╭]|\+-{3,}|\| )"
+)  # the box that Rich draws around frames, the values that Loguru hangs below them
 _FEW = 3  # lines that may follow: the rest of the message, or what a shell says
 
 
@@ -28,7 +32,8 @@ def read(window: Window) -> Iterator[Event]:
     final = FINAL.match(window.text)
     if final is None or not looks_like_exception(final["type"]) or final["type"].endswith("Warning"):
         return
-    if any(HEADS[0] in text or FRAME.match(text) for text in window.preceding(_NEAR)):
+    above = window.preceding(_NEAR)
+    if any(HEADS[0] in text or FRAME.match(text) or _DRAWN.match(text) for text in above):
         return
     rest = [text for _, text in window.following() if text.strip()]
     if len(rest) > _FEW or any(not shape_of(text).is_plain or HEADS[0] in text for text in rest):
