@@ -8,7 +8,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, NO_TROUBLE, QUESTION, YES_OR_NO, only_wants
+from phalanx.diagnose.asking import (
+    ENDS_IN_QUESTION,
+    FEWEST_POINTS,
+    NO_TROUBLE,
+    QUESTION,
+    YES_OR_NO,
+    hands_in_change,
+    only_wants,
+)
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -66,6 +74,7 @@ class Complaint:
     exception: Event | None
     stages: dict[Stage, float]  # how much the words speak for each, as shares of one; empty where they say nothing
     only_asks: bool  # how something is done, not what went wrong
+    is_change: bool  # a change that is handed in, with what it mends
     fewest: float  # points without which its words say nothing
     said: str  # the words, without what they only mention
     tells_of_error: bool  # in their own words, with a program's beside them
@@ -121,8 +130,11 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
     is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
-    only_asks = (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and only_wants(title, body, points, is_told=is_told_in_title, is_named=is_named)
+    is_change = hands_in_change(title, body, is_told=is_told_in_title)
+    only_asks = (
+        is_change
+        or (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose))
+        or (exception is None and only_wants(title, body, points, is_told=is_told_in_title, is_named=is_named))
     )
     fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
@@ -135,6 +147,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         exception,
         told_stages(prose),
         only_asks,
+        is_change,
         fewest,
         prose,
         bool(messages) and _TOLD_ERROR.search(prose) is not None,
@@ -195,6 +208,11 @@ class Complaints:
     def only_ask(self) -> bool:
         """Nobody tells of trouble: what the words may mean otherwise is no evidence."""
         return bool(self.all) and all(complaint.only_asks for complaint in self.all)
+
+    @property
+    def only_mend(self) -> bool:
+        """Nothing but changes that are handed in."""
+        return bool(self.all) and all(complaint.is_change for complaint in self.all)
 
     def points(self, symptom: str, *, with_alike: bool) -> float:
         """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""

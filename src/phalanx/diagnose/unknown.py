@@ -32,6 +32,9 @@ _OF_ABORTS = ("fix-dependency-version", "fix-framework-version", "fix-memory-or-
 _OF_ARGUMENT_PARSERS = ("fix-command-line", *_OF_SCRIPTS[:2])
 _REFUSED = 2
 _FIRST_OF_SHELLS = 126
+_STOPS = re.compile(
+    r"\b(?:stopp|abort|exit|terminat|quitt)ing\b", re.I
+)  # what a script says before it leaves by itself
 _ABORTED = 128 + signal.SIGABRT  # as a shell tells it
 
 
@@ -64,6 +67,8 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         groups.setdefault(_alike(event), []).append(event)
     made = [_from_exceptions(group, history) for group in groups.values()]
     words = {event.rank for event in history.exceptions} | {rank for claim in claims for rank in claim.printers}
+    if any(_STOPS.search(proof.event.text) for claim in claims for proof in claim.roots):
+        words.add(None)
     # An exception without a rank may well be the words of a rank that ended with status 1.
     silent_deaths = [
         event
