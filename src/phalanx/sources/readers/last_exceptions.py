@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.model import Event, EventKind
+from phalanx.model.lazy import lazy
 from phalanx.sources.readers.tracebacks import FINAL, FRAME, looks_like_exception
 from phalanx.sources.readers.tracebacks import TRIGGERS as HEADS
 from phalanx.sources.shapes import shape_of
@@ -16,6 +17,7 @@ from phalanx.sources.window import Window
 
 TRIGGERS = ("Error: ", "Exception: ")
 
+_BOX_END = lazy(r"^\s*[╰└+][─━-]{10,}")
 _END = 8 << 10  # bytes: more is no end
 _NEAR = 8  # lines above, in which a frame would make it a traceback's
 _FEW = 3  # lines that may follow: the rest of the message, or what a shell says
@@ -30,6 +32,8 @@ def read(window: Window) -> Iterator[Event]:
         return
     if any(HEADS[0] in text or FRAME.match(text) for text in window.preceding(_NEAR)):
         return
+    if any(_BOX_END.match(text) for text in window.preceding(1)):
+        return  # a boxed traceback's own last line
     rest = [text for _, text in window.following() if text.strip()]
     if len(rest) > _FEW or any(not shape_of(text).is_plain or HEADS[0] in text for text in rest):
         return
