@@ -21,6 +21,7 @@ from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
 from phalanx.diagnose.history import History
+from phalanx.diagnose.told_exceptions import EXCEPTION, exception_in, exception_named
 from phalanx.diagnose.told_stages import OPENING, stage_shares, told_stages
 from phalanx.knowledge.figures import expected_share
 from phalanx.knowledge.rule import Blame, Claims
@@ -56,8 +57,6 @@ _KILLED = "killed-by-signal"  # the cause that a rule gives which knows nothing 
 _ONE_STAGE = 0.7  # the share of the words that leaves no doubt of it
 _EXCHANGE_AT = {Stage.PREP: "prep.communication-error", Stage.TRAIN: "fail.communication-error"}
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
-_EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
-_EXCEPTION_NAME = re.compile(r"\b[A-Z][A-Za-z]+(?:Error|Exception)\b")
 _TAG = re.compile(r"(?i)^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*")  # sorts a post: says nothing of it
 _NAMED_IN_TITLE = 5.0  # points of what an exception is whose name stands in the title
 
@@ -100,7 +99,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
-    exception = _exception_in(file, messages) or _exception_named(file, title)
+    exception = exception_in(file, messages) or exception_named(file, title)
     aside = _BESIDE if _TOLD_ERROR.search(title if exception is None else prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
@@ -154,25 +153,10 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     )
 
 
-def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
-    """The first exception that is named among the messages, as it would stand at the end of a traceback."""
-    for message in messages:
-        if match := _EXCEPTION.search(message):
-            kind = match["type"].rsplit(".", 1)[-1]
-            return Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": kind})
-    return None
-
-
-def _exception_named(file: str, title: str) -> Event | None:
-    """An exception of which the title has no more than the name: "fails at startup due to FileExistsError"."""
-    match = _EXCEPTION_NAME.search(title)
-    return match and Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": match[0]})
-
-
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
     said: dict[str, tuple[float, str]] = {}
     # How it trains is told by people: exceptions speak of other values that are the same.
-    own = _EXCEPTION.sub(" ", text)
+    own = EXCEPTION.sub(" ", text)
     for cue in CUES:
         match = cue.pattern.search(own if cue.symptom.startswith("perf.") else text)
         gained = cue.points * (_BESIDE if cue.is_vague and is_pasted else 1.0)

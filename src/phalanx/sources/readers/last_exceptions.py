@@ -17,6 +17,7 @@ from phalanx.sources.window import Window
 
 TRIGGERS = ("Error: ", "Exception: ")
 
+_BOX_END = lazy(r"^\s*[╰└+][─━-]{10,}")
 _END = 8 << 10  # bytes: more is no end
 _NEAR = 8  # lines above, in which a frame would make it a traceback's
 _DRAWN = lazy(
@@ -35,6 +36,8 @@ def read(window: Window) -> Iterator[Event]:
     above = window.preceding(_NEAR)
     if any(HEADS[0] in text or FRAME.match(text) or _DRAWN.match(text) for text in above):
         return
+    if any(_BOX_END.match(text) for text in window.preceding(1)):
+        return  # a boxed traceback's own last line
     rest = [text for _, text in window.following() if text.strip()]
     if len(rest) > _FEW or any(not shape_of(text).is_plain or HEADS[0] in text for text in rest):
         return
