@@ -48,7 +48,8 @@ TITLE_OF_CHANGE = re.compile(
     re.I,
 )
 CLOSES = re.compile(
-    r"\b(?:resolves|closes|fixes|addresses|implements):? #\d+\b|\b(?:list|summary) of changes\b|\bsigned-off-by:|\bhow has this been tested\b|\btest plan:|\btypes? of changes?\b|\bdifferential revision\b|\bchecklist before submitting\b|\breview process to land\b", re.I
+    r"\b(?:resolves|closes|fixes|addresses|implements):? #\d+\b|\b(?:list|summary) of changes\b|\bsigned-off-by:|\bhow has this been tested\b|\btest plan:|\btypes? of changes?\b|\bdifferential revision\b|\bchecklist before submitting\b|\breview process to land\b",
+    re.I,
 )
 # The same by a verb in the past: "Moved the barrier …". With a word of trouble it tells what was done before that.
 DONE = re.compile(
@@ -69,7 +70,7 @@ TROUBLE = re.compile(
 )
 # Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
 UNDERSTANDING = re.compile(
-    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|right|correct)\b",
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|interpret\w*|right|correct)\b|\b(?:what|which) factors\b|\bshed (?:some )?light\b",
     re.I,
 )
 # Somebody helps others with what they found out themselves.
@@ -87,6 +88,18 @@ ASKING = re.compile(
 # Titles call any question a problem.
 NO_TROUBLE = re.compile(r"\b(?:problems?|issues?)\b|\b(?:on|upon|in case of|after an?) (?:errors?|failures?)\b", re.I)
 FEWEST_POINTS = 2.0  # below this the words of a report say nothing
+FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
+
+
+def is_asked(title: str, points: dict[str, float], *, is_told: bool) -> bool:
+    """The title asks, and the words beside it tell of no more trouble than questions do."""
+    most = max(points.values(), default=0.0)
+    if YES_OR_NO.search(title) and most < FEWEST_POINTS:
+        return True
+    if FAILURE.search(title):
+        return False
+    ends_so = ENDS_IN_QUESTION.search(title) is not None and most < FEWEST_IN_QUESTION and not is_told
+    return ends_so or QUESTION.search(title) is not None
 
 
 def hands_in_change(title: str, body: str, *, is_told: bool) -> bool:
