@@ -325,11 +325,6 @@ def test_a_failure_with_saved_weights_of_which_nothing_is_told(tmp_path: Path) -
     assert verdict(tmp_path, report).symptom == "prep.model-loading-failure"
 
 
-def test_how_many_gpus_there_are_is_not_what_a_failure_is_about(tmp_path: Path) -> None:
-    report = "# Unable to train my model on multiple GPUs with a strategy\n\nI use tensorflow, a keras model and MirroredStrategy.\n"
-    assert verdict(tmp_path, report).symptom == "fail.graph-execution-error"
-
-
 def test_what_it_was_compared_with_is_no_complaint(tmp_path: Path) -> None:
     report = "# Failed training with more than one GPU\n\nWith 4 GPUs the loss became nan, while it did not when I used only 1 GPU.\n"
     assert verdict(tmp_path, report).symptom == "perf.non-convergence"

@@ -199,7 +199,7 @@ TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("prep.other", r"config\w*|arguments?|yaml|preprocess\w*|environment variables?|prepar\w+"),
         ("prep.model-loading-failure", r"\bload(?:s|ed|ing)? (?:\w+ ){0,3}(?:weights|models?|checkpoints?)|load_(?:state_dict|model|weights)|pre-?trained|from_pretrained"),
         ("fail.communication-error", r"distributed(?! optimizer)|workers?\b|backend|fsdp|pipeline|process groups?|parameter ?servers?\b|restart\w*|peers?\b|ranks?\b|nccl|gloo|\brpc\b|ddp|all_?reduce|broadcast|elastic|\bps\b"),
-        ("fail.device-error", r"(?<!multi-)(?<!multi )(?<!multiple )(?<!several )(?<!single )(?<!single-)(?<!one )(?<!two )(?<!more )\bgpus?\b|devices?\b|cuda|driver"),
+        ("fail.device-error", r"\bgpus?\b|devices?\b|cuda|driver"),
         ("fail.graph-execution-error", r"strategy\b|pmap|pjit|shard_map|xla\b|estimators?\b|keras|graphs?\b|tf\.function|layers?\b|compil\w+|gradient|backward|autograd|optimizer"),
         ("fail.tensor-mismatch", r"shapes?\b|tensors?\b|dimensions?|dtype|loss function|float\d*|labels?\b|inputs?\b"),
     )
