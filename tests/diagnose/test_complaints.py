@@ -93,6 +93,14 @@ def verdict(tmp_path: Path, report: str) -> Finding:
             "perf.unexpected-intermediate-result",
         ),
         ("# Outputs\nThe wrapper only returns output of one GPU.\n", "perf.unexpected-parallelization-or-device"),
+        (
+            "# Nodes of my job\nThe training would still use 2 GPUs however many I ask for.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
+        (
+            "# Training on multiple GPUs, inference on a single one\nMy model raises an error.\n",
+            "fail.checkpoint-unusable",
+        ),
         ("# Two cards\nI only got the second one occupied.\n", "perf.unexpected-parallelization-or-device"),
         ("# Performance is worse going from one host to two\nI see fewer samples.\n", "perf.low-efficiency"),
         ("# After Ctrl-C\nI stop the job and one process still holds memory.\n", "perf.other"),
@@ -201,6 +209,8 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# Training where there is only one GPU\n\nThe config has several. How should I train it?\n",
         "# Scaling of my models\n\nI see 5x with one and only 1.2x with another. What factors affect the scaling efficiency?\n",
         "# If you have trouble with DDP, here is the solution\n\nMy loss was nan on one card, and the others hang in backward. Skip it on all.\n",
+        "# Integration of two toolkits: How to run the sample with several GPUs\n\nMy sample only uses 1 GPU. Is there a sample that shows it?\n",
+        "# Features\n\nI could not find some, which might be because of the manual, or since it is not implemented. Are there any plans for it?\n",
         "# About the sync of GPUs\n\nI see that the loss in different GPUs is computed alone. Is a reduction needed before backward?\n",
     ],
 )
@@ -310,6 +320,12 @@ def test_a_wish_or_a_change_is_no_fault(tmp_path: Path, wish: str) -> None:
     path = tmp_path / "wish.txt"
     path.write_text(wish, encoding="utf-8")
     assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_line_of_code_that_somebody_marked_tells_the_place(tmp_path: Path) -> None:
+    code = "```\nimport torch\ntorch.distributed.init_process_group(backend='nccl')  ## hanging here\n```\n"
+    report = f"# Training hangs with the launcher\n\nI train a model with several processes. Can anyone help?\n\n{code}"
+    assert verdict(tmp_path, report).symptom == "comm.hang-timeout"
 
 
 def test_what_cured_it_is_no_complaint(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ _FORM = lazy(
 _ANSWER = lazy(r"^\W*(?:yes|yep|no|not|none|n/?a)\b.{0,40}$", re.I)
 # What a change says of the ticket it is for, and of who made it.
 _CHANGE = lazy(r"^\W*(?:(?:resolves|closes|fixes|addresses|implements)\W{1,3}#\d|signed-off-by:)", re.I)
+# A line of code that somebody marked: "dist.barrier()  # hangs here".
+_MARKED = lazy(
+    r"#.{0,30}\b(?:hang\w*|stuck|block\w*|freez\w*|stops?|fail\w*|errors?|crash\w*|exits?)\b.{0,20}\b(?:here|this line)\b",
+    re.I,
+)
 # Headings of forms that put the person's own words into a fence of code.
 _WORDS_WANTED = lazy(r"^#{1,4} \W*(?:(?:Current|Actual|Expected) Behaviou?r|What happened)", re.I)
 _TITLE_END = " ¶ "  # stands between the title and the rest
@@ -105,6 +110,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
             asks_for_words = _WORDS_WANTED.search(line[:80]) is not None
         if (in_fence and not asks_for_words) or _MACHINE.match(line):
             machine += not in_fence
+            if in_fence and _MARKED.search(line[:300]):
+                prose.append(line)
             continue
         if _TEMPLATE.match(line):
             template += 1
