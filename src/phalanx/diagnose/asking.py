@@ -31,6 +31,10 @@ REQUEST_FORM = re.compile(
     r"|\bi (?:would )?suggest (?:the|this|that|we|you|adding)\b|\bwe should (?:also |probably |just |at least )?(?:try to|consider|use|have|be able to)\b|\bwhy do you think this is important\b|\bwhat should the final outcome look like\b",
     re.I,
 )
+# Headings that nobody fills in who tells of a fault: with them a word for slowness in the title says what could be faster.
+FEATURE_FORM = re.compile(
+    r"🚀 feature\b|#{1,4} \W*(?:pitch|feature (?:request|description)|feature, motivation)\b", re.I
+)
 # What becomes of a thing in a title that opens like a wish, and is a complaint then: "Enable fp16 crashes".
 BREAKS = re.compile(
     r"\b(?:fail(?:s|ed|ing)?|crash\w*|breaks?|broken|do(?:es)?(?:n[’']?t| not)|did(?:n[’']?t| not)|can ?not|can[’']?t|not work\w*|hangs?|hung|stuck|freez\w*|unable|rais(?:es|ed)|throws?|caus(?:es|ed|ing)|leads?|results? in|got|gets?)\b",
@@ -70,7 +74,7 @@ TROUBLE = re.compile(
 )
 # Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
 UNDERSTANDING = re.compile(
-    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:understand\w*|interpret\w*|right|correct)\b|\b(?:what|which) factors\b|\bshed (?:some )?light\b",
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:underst(?:an|oo)d\w*|interpret\w*|right|correct)\b|\b(?:what|which) factors\b|\bshed (?:some )?light\b",
     re.I,
 )
 # Somebody helps others with what they found out themselves.
@@ -82,7 +86,7 @@ HELP = re.compile(
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
     r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
-    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\b(?:is|are) there (?:any|a|an|some) (?:plan|example|sample|benchmark|tutorial|guide|way|doc\w*|support)s?\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b",
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\b(?:is|are) there (?:any|a|an|some) (?:plan|example|sample|benchmark|tutorial|guide|way|doc\w*|support)s?\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b|\bwhy not (?:\w+ ){0,2}(?:use|using|add|set)\b[^.!]{0,120}\?|\bis (?:that|this|there) (?:for )?any (?:particular |special |specific )?reason\b",
     re.I,
 )
 # Titles call any question a problem.
@@ -109,20 +113,26 @@ def hands_in_change(title: str, body: str, *, is_told: bool) -> bool:
     return DONE.search(title) is not None and not is_told and not FAILURE.search(title) and not HANG.search(title)
 
 
-def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool) -> bool:
-    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue"."""
+def only_wants(title: str, body: str, points: dict[str, float], *, is_told: bool, is_named: bool = True) -> bool:
+    """Somebody wants something made or to be told something, and says nothing of trouble beyond that there is an "issue".
+
+    A symptom is named where more than that word speaks for it.
+    """
     if OF_DOCUMENTS.search(title) or HELP.search(title):
+        return True
+    if UNDERSTANDING.search(body) and "?" in body and not TROUBLE.search(body) and not HANG.search(body):
         return True
     is_wish = REQUEST.search(title) is not None and not BREAKS.search(title)
     plain = NO_TROUBLE.sub(" ", title)
     if (FAILURE.search(plain) or HANG.search(title)) and not is_wish:
         return False
-    if REQUEST_FORM.search(body) and (is_wish or not is_told):
+    if REQUEST_FORM.search(body) and (is_wish or not is_told or FEATURE_FORM.search(body)):
         return True
     if TROUBLE.search(body) or HANG.search(body):
         return False
-    if REQUEST.search(title) or (UNDERSTANDING.search(body) and "?" in body):
+    if REQUEST.search(title):
         return True
     if WISH.search(title) and not is_told:
         return True
-    return max(points.values(), default=0.0) < FEWEST_POINTS and ASKING.search(body) is not None
+    tells_little = max(points.values(), default=0.0) < FEWEST_POINTS or not is_named
+    return tells_little and ASKING.search(body) is not None
