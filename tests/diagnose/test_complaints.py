@@ -466,3 +466,75 @@ def test_an_exception_without_its_traceback_gets_a_verdict(tmp_path: Path) -> No
     (finding,) = diagnose_paths([str(path)]).findings
     assert finding.symptom == "fail.tensor-mismatch"
     assert not finding.culprit_ranks
+
+
+@pytest.mark.parametrize(
+    ("report", "symptom"),
+    [
+        ("# Error with DDP between nodes\nI use two nodes. It fails.\n", "comm.setup-failure"),
+        ("# local_rank error\nI use the launcher and get an error.\n", "comm.setup-failure"),
+        ("# Failing to load a model with from_pretrained\nI use ZeRO.\n", "prep.model-loading-failure"),
+        ("# It ends\nThe launcher says that it exits with return code = -7.\n", "fail.memory-issue"),
+        ("# It fails with exit code 245\nI see nothing else.\n", "fail.segmentation-fault"),
+        ('# It ends after three epochs\nI only received "Killed".\n', "fail.out-of-memory"),
+        (
+            "# The checkpoint saved with two GPUs is incorrect\nWith one GPU I see good results.\n",
+            "fail.checkpoint-unusable",
+        ),
+        ("# Cannot continue training from a checkpoint\nI use FSDP, and it fails.\n", "fail.checkpoint-unusable"),
+        ("# Every card is taken\nI ask for one, but all GPUs are used.\n", "perf.unexpected-parallelization-or-device"),
+        ("# Times\nThe training time of 2 and 8 GPUs is not much different.\n", "perf.low-efficiency"),
+        ("# WER is different with two GPUs\nI changed nothing else.\n", "perf.unexpected-intermediate-result"),
+        ("# With four GPUs the results are inferior\nI use DDP.\n", "perf.unexpected-intermediate-result"),
+        ("# Reward\nThe reward keeps fluctuating, with no upward trend.\n", "perf.non-convergence"),
+    ],
+)
+def test_words_for_what_few_programs_print(report: str, symptom: str) -> None:
+    assert best_symptom(report) == symptom
+
+
+def test_a_person_who_is_stuck_and_layers_that_are_frozen_do_not_hang() -> None:
+    report = (
+        "# Slower with more GPUs\nI use a frozen backbone. Two GPUs are slower than one. I am badly stuck on this.\n"
+    )
+    words = words_of_person(report, "report.md")
+    assert words is not None
+    assert not read_complaint("report.md", words).tells_of_wait
+
+
+def test_a_killed_process_in_a_report_mostly_lacked_memory(tmp_path: Path) -> None:
+    log = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 41) of binary: python"
+    found = verdict(tmp_path, f"# Fails after an epoch\nI do not know why.\n```\n{log}\n```\n")
+    assert (found.rule, found.symptom) == ("FOT001", "fail.out-of-memory")
+
+
+def test_the_launchers_traceback_without_its_end_says_nothing(tmp_path: Path) -> None:
+    frames = 'File "/lib/site-packages/torch/distributed/run.py", line 9, in main\n    run(args)'
+    report = f"# ChildFailedError\nIs my memory not enough?\n```\nTraceback (most recent call last):\n  {frames}\n"
+    assert verdict(tmp_path, report).symptom == "fail.out-of-memory"
+
+
+def test_an_exceptions_name_in_the_title_tells_more_than_what_failed(tmp_path: Path) -> None:
+    report = "# DDP fails at startup due to FileExistsError\nStarting fails with two GPUs for me.\n"
+    assert verdict(tmp_path, report).symptom == "fail.path-error"
+
+
+def test_a_rank_that_speaks_of_itself_alone_is_not_accused(tmp_path: Path) -> None:
+    line = "[rank2]: RuntimeError: [2]: params[3] in this process with sizes [4, 5] appears not to match sizes of the same param in process 0."
+    found = verdict(tmp_path, f"# Error with four GPUs\nI get this:\n```\n{line}\n```\n")
+    assert (found.rule, found.culprit_ranks) == ("PCE001", ())
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "# Speed can be better\n## 🚀 Feature\nThe speed with accumulation is too low, and could be raised.\n## Pitch\nSkip it.\n",
+        "# Problem about the sampler\nMost scripts use a distributed one. So why not use it here, is there any reason?\n",
+        "# The script did not wrap the model\nDid I understand that right? Will it change anything?\n",
+        "# Loss in the trainer\nI am not sure if it is a bug. The loss of rank 0 is printed. Do we need to reduce it?\n",
+    ],
+)
+def test_wishes_and_questions_are_no_faults(tmp_path: Path, report: str) -> None:
+    path = tmp_path / "report.md"
+    path.write_text(report, encoding="utf-8")
+    assert not diagnose_paths([str(path)]).findings

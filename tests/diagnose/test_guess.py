@@ -81,20 +81,33 @@ def test_where_it_was_raised_tells(event: Event, stage: Stage, symptom: str, fix
     assert fix is None or fix in guessed.patterns
 
 
+def test_an_argument_that_is_not_known_is_one_whatever_its_name() -> None:
+    event = raised("TypeError", message="__init__() got an unexpected keyword argument 'resume_from_checkpoint'")
+    assert guess(event, None).symptom == "fail.attribute-not-found"
+
+
 def test_without_frames_the_type_tells() -> None:
     assert guess(raised("ValueError"), None).symptom == "fail.graph-execution-error"
 
 
 @pytest.mark.parametrize(
-    ("status", "fix"), [(1, "fix-behavior-logic"), (3, "fix-behavior-logic"), (2, "fix-command-line")]
+    ("status", "before", "symptom", "fix"),
+    [
+        (1, "", "fail.other", "fix-behavior-logic"),
+        (3, "", "fail.other", "fix-behavior-logic"),
+        (2, "", "prep.other", "fix-command-line"),  # as parsers of arguments end, before anything is trained
+        (2, "[rank1]: step 1 loss 0.5\n[rank1]: step 2 loss 0.4\n", "fail.other", "fix-command-line"),
+    ],
 )
-def test_a_status_of_its_own_is_the_scripts(diagnose: Diagnose, status: int, fix: str) -> None:
+def test_a_status_of_its_own_is_the_scripts(
+    diagnose: Diagnose, status: int, before: str, symptom: str, fix: str
+) -> None:
     summary = (
         "============================================================\ntrain.py FAILED\n"
         "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-17_02:01:04\n  host      : node1\n"
         f"  rank      : 1 (local_rank: 1)\n  exitcode  : {status} (pid: 4211)\n  error_file: <N/A>\n"
         "============================================================\n"
     )
-    verdict = diagnose({"job.log": summary}).verdict
+    verdict = diagnose({"job.log": before + summary}).verdict
     assert verdict is not None
-    assert (verdict.symptom, verdict.culprit_ranks, verdict.fixes[0].pattern) == ("fail.other", (1,), fix)
+    assert (verdict.symptom, verdict.culprit_ranks, verdict.fixes[0].pattern) == (symptom, (1,), fix)

@@ -35,3 +35,22 @@ def test_where_nothing_is_told_the_counts_tell() -> None:
     shares = stage_shares("It hangs ¶ why?", "horovod")
     assert sum(shares.values()) == pytest.approx(1.0)
     assert all(share > 0 for share in shares.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        (
+            "Two nodes ¶ The machines connect to each other, the model is loaded, but training does not continue.",
+            Stage.TRAIN,
+        ),
+        ("Stuck in the initiliazation ¶ Two GPUs, and it hangs.", Stage.COMM),
+        ("Multi-GPU training never starts ¶ It works with one.", Stage.COMM),
+    ],
+)
+def test_what_was_got_over_and_what_never_began(text: str, stage: Stage) -> None:
+    assert likeliest(text) is stage
+
+
+def test_the_steps_of_a_recipe_are_no_steps_of_training() -> None:
+    assert told_stages("It hangs ¶ Steps to reproduce the behavior. It is stuck at this step.") == {}

@@ -171,3 +171,31 @@ def test_sentences_in_other_languages_are_words_and_get_their_english() -> None:
     assert words is not None
     assert "error" in split_title(words)[0]
     assert "loss 为 NaN" in words
+
+
+def test_a_message_above_an_empty_line_is_the_title_that_is_asked_about() -> None:
+    words = words_of_person("RuntimeError: boom\n\nI get this with two GPUs, but not with one.\n```\ncode\n```\n")
+    assert words is not None
+    assert split_title(words) == ("RuntimeError: boom", "I get this with two GPUs, but not with one.")
+
+
+def test_an_exceptions_bare_name_may_be_a_title() -> None:
+    words = words_of_person("torch.x.ChildFailedError:\n\nmay I know what this is? I have no idea.\n")
+    assert words is not None
+    assert words.startswith("torch.x.ChildFailedError:")
+
+
+def test_what_forms_ask_is_not_said_by_the_person() -> None:
+    form = (
+        "# A question\n\nModel I am using (Bert, XLNet ...): Bart\nThe problem arises when using: a script\n"
+        "- [x] My own modified scripts\nThe bug has not been fixed in the latest version.\nAre you willing to submit a PR?\n"
+        "I want to know how the loss is averaged.\n"
+    )
+    words = words_of_person(form, "report.md")
+    assert words is not None
+    assert split_title(words)[1] == "I want to know how the loss is averaged."
+
+
+def test_a_post_that_breaks_off_within_its_fence_is_a_report() -> None:
+    log = "\n".join(f'  File "/lib/python3/{number}.py", line {number}, in run' for number in range(30))
+    assert words_of_person(f"NCCL error\n\nThanks for the code!\nI get this after an epoch:\n```\n{log}\n") is not None

@@ -21,7 +21,6 @@ _OF_EXITS = {
     -signal.SIGKILL: "fail.out-of-memory",
     126: "fail.path-error",
     127: "fail.path-error",
-    2: "prep.other",  # arguments are read before anything is trained
 }
 _LAUNCHER = ("torch/distributed/run.py", "torch/distributed/launcher/api.py", "accelerate/commands/launch.py")
 _PROGRAMS = ("/torchrun", "/accelerate", "/deepspeed")
@@ -77,7 +76,7 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         if event.rank not in words and not (None in words and event.data["code"] == 1)
     ]
     if silent_deaths and not history.is_clean:
-        made.append(_from_deaths(silent_deaths))
+        made.append(_from_deaths(silent_deaths, history))
     if not claims and not made:
         made += [_from_exceptions([event], history) for event in _handed_over_alone(history)]
     return made
@@ -149,7 +148,7 @@ def _quoted(text: str) -> str:
     return " ".join(text.split())[:240].replace("{", "(").replace("}", ")")
 
 
-def _from_deaths(events: list[Event]) -> Claim:
+def _from_deaths(events: list[Event], history: History) -> Claim:
     code = int(events[0].data["code"])
     how = (
         f"signal {-code} ({signal.Signals(-code).name})"
@@ -157,6 +156,8 @@ def _from_deaths(events: list[Event]) -> Claim:
         else f"status {code}"
     )
     symptom = _OF_EXITS.get(code, "fail.other")
+    if code == _REFUSED and not history.has_trained:
+        symptom = "prep.other"  # arguments are read before anything is trained
     why = events[0].data.get("why") or {}
     if why.get("cause") in ("killed", "asked-to-end"):
         symptom = "fail.other"  # the watch knows that it was not for memory
