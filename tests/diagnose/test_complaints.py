@@ -82,6 +82,27 @@ def verdict(tmp_path: Path, report: str) -> Finding:
             "# My program\nIt often stops at some iteration. The memory is occupied, but the utilization is 0.\n",
             "perf.hang",
         ),
+        ("# My code\nIt keeps running and never halts with 8 processes in the second epoch.\n", "perf.hang"),
+        ("# The server pod keeps running after the job is complete\nI see it for days.\n", "perf.other"),
+        ("# Server failed but my job is still running\nI see it in the status.\n", "perf.other"),
+        ("# pmap needs huge memory\nIt blows up with the batch.\n", "fail.out-of-memory"),
+        ("# Only a few more samples\nWith two cards I can't set double batch size.\n", "fail.out-of-memory"),
+        ("# Sharding of my arrays\nThe pjit of my step fails.\n", "fail.graph-execution-error"),
+        (
+            "# The result of my loss with masks and weights for some heads of a model is different from one process\nI see.\n",
+            "perf.unexpected-intermediate-result",
+        ),
+        ("# Outputs\nThe wrapper only returns output of one GPU.\n", "perf.unexpected-parallelization-or-device"),
+        (
+            "# Nodes of my job\nThe training would still use 2 GPUs however many I ask for.\n",
+            "perf.unexpected-parallelization-or-device",
+        ),
+        (
+            "# Training on multiple GPUs, inference on a single one\nMy model raises an error.\n",
+            "fail.checkpoint-unusable",
+        ),
+        ("# Two cards\nI only got the second one occupied.\n", "perf.unexpected-parallelization-or-device"),
+        ("# Performance is worse going from one host to two\nI see fewer samples.\n", "perf.low-efficiency"),
         ("# After Ctrl-C\nI stop the job and one process still holds memory.\n", "perf.other"),
         ("# Wrapping\nMy code has no gradient synchronization any more.\n", "perf.unexpected-intermediate-result"),
         (
@@ -185,6 +206,11 @@ def test_a_hang_that_is_mentioned_under_a_title_that_tells_of_an_error_counts_ha
         "# Average or sum\n\nAccording to my understanding gradients are averaged, so the loss is different. Is my understanding correct?\n",
         "# Slurm on two nodes\n\nI cannot actively know which nodes I get. How can I run these two commands there?\n",
         "# Parameter servers in one file\n\nI am sorry if this is a duplicate issue, but I could not find a single example. I started from the guide.\n",
+        "# Training where there is only one GPU\n\nThe config has several. How should I train it?\n",
+        "# Scaling of my models\n\nI see 5x with one and only 1.2x with another. What factors affect the scaling efficiency?\n",
+        "# If you have trouble with DDP, here is the solution\n\nMy loss was nan on one card, and the others hang in backward. Skip it on all.\n",
+        "# Integration of two toolkits: How to run the sample with several GPUs\n\nMy sample only uses 1 GPU. Is there a sample that shows it?\n",
+        "# Features\n\nI could not find some, which might be because of the manual, or since it is not implemented. Are there any plans for it?\n",
         "# About the sync of GPUs\n\nI see that the loss in different GPUs is computed alone. Is a reduction needed before backward?\n",
     ],
 )
@@ -277,6 +303,15 @@ def test_a_failure_of_which_only_the_moment_is_told(tmp_path: Path, report: str,
         "fix: end the step when one node fails\n\nA dead launcher on one node left the others hung in collectives until the watchdog's timeout.\n",
         "[REQUEST] Pass on the error of a node\n\n**Describe the solution you'd like**\nI would like the launcher to end with it.\n",
         "Add a timeout argument to shutdown()\n\nThe default timeout value is short. Let's add a `timeout` argument and tests.\n",
+        "Fix loading of a wrapped model\n\nIt fails on one GPU later.\n",
+        "status: Fail the job if a server fails\n\nThis is to fail it.\n",
+        "Moved the group's initialisation\n\nI call it once now. Before, it was `RuntimeError: trying to initialize the default process group twice!`\n",
+        "Training with apex\n\nI wrapped the model, which handles some issues with a few nodes.\n\nResolves: #13\n",
+        "Elastic tests\n\nThis initial PR introduces a check. Without it my workers crash.\n",
+        "[Core feature] Support two launchers\n\nI need it. It is not implemented here.\n",
+        "Suggestion: initialize should return an error if it comes too late\n\nI call it and it does not fail. It would be nice to have one.\n",
+        "Use abort on error\n\nI think we should try to abort the job when one of the nodes ends.\n",
+        "multi_gpu_model documentation does not reflect its removal\n\nI could not get it to work.\n",
         "Fewer reductions\n\n## 🚀 Feature\nI want none in steps that doesn't call the optimizer.\n",
         "Use sharded state to save the model\n\nNow each rank gathers all of it, which is inefficient and may result in an OOM error.\n",
     ],
@@ -285,6 +320,25 @@ def test_a_wish_or_a_change_is_no_fault(tmp_path: Path, wish: str) -> None:
     path = tmp_path / "wish.txt"
     path.write_text(wish, encoding="utf-8")
     assert not diagnose_paths([str(path)]).findings
+
+
+def test_a_line_of_code_that_somebody_marked_tells_the_place(tmp_path: Path) -> None:
+    code = "```\nimport torch\ntorch.distributed.init_process_group(backend='nccl')  ## hanging here\n```\n"
+    report = f"# Training hangs with the launcher\n\nI train a model with several processes. Can anyone help?\n\n{code}"
+    assert verdict(tmp_path, report).symptom == "comm.hang-timeout"
+
+
+def test_what_cured_it_is_no_complaint(tmp_path: Path) -> None:
+    cured = (
+        "# The example ends with the new release\n\nI get this. Installing toolkit==0.2.12 fixed the issue.\n\n```\n"
+    )
+    raised = "TypeError: One of xmap results has an out_axes specification of ['batch', ...], but is mapped along more axes\n"
+    assert verdict(tmp_path, f"{cured}{raised}```\n").symptom == "fail.graph-execution-error"
+
+
+def test_a_failure_with_saved_weights_of_which_nothing_is_told(tmp_path: Path) -> None:
+    report = "# Load weights on several cards\n\nI trained on one card, and now I load the weights. It doesn't work for me.\n"
+    assert verdict(tmp_path, report).symptom == "prep.model-loading-failure"
 
 
 def test_what_it_was_compared_with_is_no_complaint(tmp_path: Path) -> None:

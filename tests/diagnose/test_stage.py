@@ -55,6 +55,12 @@ def test_frames(frames: list[Frame], stage: Stage | None) -> None:
     assert stage_of(event(*frames), None, False) is stage
 
 
+def test_the_function_of_a_step_in_a_status_means_training() -> None:
+    told = "(0) Internal: {{function_node __inference_train_function_1637}} failed to connect to all addresses"
+    line = Event(EventKind.LINE, told, "job.log", 10)
+    assert stage_of(line, None, False) is Stage.TRAIN
+
+
 def test_progress_before_means_training() -> None:
     file = FileSurvey("job.log", ranks={None: RankSurvey(first_progress=4, last_progress=8)})
     load = Frame("train.py", 12, "resume", "model.load_state_dict(state)")

@@ -18,6 +18,8 @@ def likeliest(text: str) -> Stage:
     [
         ("Two hosts ¶ I start it with mpirun over ssh. After ~75 epochs the training hangs.", Stage.TRAIN),
         ("A job ¶ I want to train for many epochs with this optimizer. It hangs at init_process_group.", Stage.COMM),
+        ("A toolkit stalls on pods ¶ The code hangs whenever local_device_count() is called.", Stage.COMM),
+        ("Spawned ¶ I train a model. The spawning process hangs.", Stage.COMM),
         ("Freezes ¶ We train 10 epochs. It gets stuck when wrapping the model in DDP(model).", Stage.PREP),
     ],
 )

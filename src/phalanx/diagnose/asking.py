@@ -10,7 +10,7 @@ from phalanx.diagnose.cues import FAILURE, HANG
 QUESTION = re.compile(
     r"^\W*(?:(?:q|hi|hello|help|dear \w+)\W+)?(?:how (?:do|does|to|can|could|should|is|are)|when (?:to|will|should|do|does|is|are|can)|(?:when|why)/|what|where|who|is (?:it|there|\w+ (?:a )?necessary)|are there"
     r"|does|do i|can|could|should|would|will|may i|questions?\b|i (?:just )?(?:want|would like|wish) to (?:know|confirm|ask))\b"
-    r"|\bfeature requests?\b|^\W*support (?:for|of)\b[^?]*\?",
+    r"|^[^:?]{1,40}[:\]] ?how (?:to|do|can|should)\b|\bfeature requests?\b|^\W*support (?:for|of)\b[^?]*\?",
     re.I,
 )
 # A title that asks whether something is so, which may also complain.
@@ -74,7 +74,7 @@ TROUBLE = re.compile(
 )
 # Somebody checks what they have understood: what differs there is how things are meant, not what went wrong.
 UNDERSTANDING = re.compile(
-    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:underst(?:an|oo)d\w*|right|correct)\b",
+    r"\b(?:is|was) (?:my|this|that|the) understanding (?:correct|right)\b|\b(?:according to|in) my understanding\b|\b(?:am i|did i) (?:underst(?:an|oo)d\w*|interpret\w*|right|correct)\b|\b(?:what|which) factors\b|\bshed (?:some )?light\b",
     re.I,
 )
 # Somebody helps others with what they found out themselves.
@@ -86,12 +86,24 @@ HELP = re.compile(
 ASKING = re.compile(
     r"\b(?:i|we)(?: am|'m|’m|m| was| were| are)? (?:just |also |only )?(?:wonder(?:ing)?|curious|(?:would|'d) (?:like|love) to (?:know|ask|understand)|want(?:ed)? to (?:know|ask|confirm|understand)|interested)\b"
     r"|\bi want (?:to )?(?:use|run|train)\b[^.?!]{0,80}[.,;\s]+how (?:can|do|should) (?:i|we)\b|\bi (?:have|had|encounter(?:ed)?) (?:a|some|one|another|two|few|a few)?\s?(?:\w+ )?questions?\b|\b(?:could|can|would|will) you (?:please |plz |kindly )?(?:add|share|provide|release|publish|tell|explain|clarify|confirm)\b(?! (?:\w+ ){0,3}(?:repro\w*|minimal|full|complete|logs?|output|traceback|stack|script|command|snippet|environment)\b)"
-    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\bis there (?:any|a|an|some) (?:plan|example|benchmark|tutorial|guide|way|doc\w*|support)\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b|\bwhy not (?:\w+ ){0,2}(?:use|using|add|set)\b[^.!]{0,120}\?|\bis (?:that|this|there) (?:for )?any (?:particular |special |specific )?reason\b",
+    r"|\b(?:can|does|do|could|will) (?:the |this |that |your |it |\w+ ){0,2}support (?!me\b)[^.!]{0,120}\?|\b(?:is|are) there (?:any|a|an|some) (?:plan|example|sample|benchmark|tutorial|guide|way|doc\w*|support)s?\b|\bin my understanding\b|\bam i (?:understanding|right|correct)\b|\bdoes (?:that|this|it) make sense\b|\bwhy not (?:\w+ ){0,2}(?:use|using|add|set)\b[^.!]{0,120}\?|\bis (?:that|this|there) (?:for )?any (?:particular |special |specific )?reason\b",
     re.I,
 )
 # Titles call any question a problem.
 NO_TROUBLE = re.compile(r"\b(?:problems?|issues?)\b|\b(?:on|upon|in case of|after an?) (?:errors?|failures?)\b", re.I)
 FEWEST_POINTS = 2.0  # below this the words of a report say nothing
+FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
+
+
+def is_asked(title: str, points: dict[str, float], *, is_told: bool) -> bool:
+    """The title asks, and the words beside it tell of no more trouble than questions do."""
+    most = max(points.values(), default=0.0)
+    if YES_OR_NO.search(title) and most < FEWEST_POINTS:
+        return True
+    if FAILURE.search(title):
+        return False
+    ends_so = ENDS_IN_QUESTION.search(title) is not None and most < FEWEST_IN_QUESTION and not is_told
+    return ends_so or QUESTION.search(title) is not None
 
 
 def hands_in_change(title: str, body: str, *, is_told: bool) -> bool:

@@ -8,15 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import (
-    ENDS_IN_QUESTION,
-    FEWEST_POINTS,
-    NO_TROUBLE,
-    QUESTION,
-    YES_OR_NO,
-    hands_in_change,
-    only_wants,
-)
+from phalanx.diagnose.asking import FEWEST_IN_QUESTION, FEWEST_POINTS, NO_TROUBLE, hands_in_change, is_asked, only_wants
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -31,7 +23,6 @@ from phalanx.sources.people import split_title
 from phalanx.sources.text import fold
 
 _IN_TITLE = 1.6  # a title says what the trouble is; the text below also tells what went well
-_FEWEST_IN_QUESTION = 2.5  # of a post whose title asks, not complains
 _PLAINLY = 5.0  # with as many no question is only one
 _LESS_SURE = 0.35
 _ALIKE = 0.6
@@ -114,18 +105,9 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     if exception is not None and str(exception.data["type"]) in title and (told_by := told_by_words(exception)):
         points[told_by] += _NAMED_IN_TITLE
         quotes.setdefault(told_by, exception.text)
-    is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
     is_told_in_title = bool(_said(title, prose, framework))
     is_named = bool(_said(NO_TROUBLE.sub(" ", title), prose, framework) or _said(body, prose, framework))
-    if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
-        is_question = True
-    if (
-        ENDS_IN_QUESTION.search(title)
-        and max(points.values(), default=0.0) < _FEWEST_IN_QUESTION
-        and not is_told_in_title
-        and not FAILURE.search(title)
-    ):
-        is_question = True
+    is_question = is_asked(title, points, is_told=is_told_in_title)
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
     is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
@@ -135,7 +117,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         or (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose))
         or (exception is None and only_wants(title, body, points, is_told=is_told_in_title, is_named=is_named))
     )
-    fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
+    fewest = FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
     return Complaint(
         file,

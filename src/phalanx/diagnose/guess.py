@@ -153,6 +153,8 @@ _BY_TYPE = {
     "InternalError": "fail.graph-execution-error",
     "FailedPreconditionError": "fail.graph-execution-error",
     "IndexError": "fail.tensor-mismatch",
+    "XlaRuntimeError": "fail.graph-execution-error",
+    "JaxRuntimeError": "fail.graph-execution-error",
 }
 
 

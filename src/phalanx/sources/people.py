@@ -47,6 +47,13 @@ _FORM = lazy(
 )
 # What people answer to it on a line of its own: "no, not hang" complains of nothing.
 _ANSWER = lazy(r"^\W*(?:yes|yep|no|not|none|n/?a)\b.{0,40}$", re.I)
+# What a change says of the ticket it is for, and of who made it.
+_CHANGE = lazy(r"^\W*(?:(?:resolves|closes|fixes|addresses|implements)\W{1,3}#\d|signed-off-by:)", re.I)
+# A line of code that somebody marked: "dist.barrier()  # hangs here".
+_MARKED = lazy(
+    r"#.{0,30}\b(?:hang\w*|stuck|block\w*|freez\w*|stops?|fail\w*|errors?|crash\w*|exits?)\b.{0,20}\b(?:here|this line)\b",
+    re.I,
+)
 # Headings of forms that put the person's own words into a fence of code.
 _WORDS_WANTED = lazy(r"^#{1,4} \W*(?:(?:Current|Actual|Expected) Behaviou?r|What happened)", re.I)
 _TITLE_END = " ¶ "  # stands between the title and the rest
@@ -56,10 +63,10 @@ _ADDRESS = lazy(r"https?://\S+")
 _FENCES = ("```", "~~~")
 _RAISED = lazy(r"^(?:\[[^\]]{1,40}\] ?)?[\w.]*(?:Error|Exception)(?:: \S|:?\s*$)")
 _MESSAGE_TITLE = lazy(r"(?:[A-Za-z_][\w.]*\.)?\w*(?:Error|Exception)(?:: \S|:?\s*$)|File \"")
-_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
+_MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|[DIWEF] {1,3}(?:master|chief|worker|ps)-(?:replica-)?\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
-    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|undefined symbol: |cannot open shared object|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|End of sequence|undefined symbol: |cannot open shared object|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
@@ -109,6 +116,8 @@ def words_of_person(text: str, name: str = "") -> str | None:
             asks_for_words = _WORDS_WANTED.search(line[:80]) is not None
         if is_code and not (in_fence and asks_for_words and not _MACHINE.match(line)):
             machine += not in_fence
+            if in_fence and _MARKED.search(line[:300]):
+                prose.append(line)
             continue
         if _TEMPLATE.match(line):
             template += 1
@@ -134,7 +143,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
         if is_title and not title and not prose:
             title = line.strip("# ")
             continue
-        if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
+        if is_sentence or is_title or _CHANGE.match(line[:60]) or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
         elif prose and points_below(prose[-1]):
             prose.append(names_in([line]))
