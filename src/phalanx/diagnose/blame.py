@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from phalanx.diagnose.claim import WORDLESS, Claim
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.doubt import CRASHES, are_words_cut_off, crashed_ranks, may_be_the_same
 from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
@@ -59,6 +60,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         if claim.depth is Claims.VICTIM and _called_alone(printers, history):
             return frozenset()  # who is named may have ended, with nothing left to do
+        if history.is_only_report and named <= printers and everyone <= printers:
+            return frozenset()  # it speaks of itself, and what the others said was not pasted
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
@@ -66,6 +69,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history, sufferers)
+    if claim.symptom in CRASHES and printers <= (crashed := crashed_ranks(history)) and len(crashed) == 1:
+        return crashed  # native code says what it found, and not in which rank
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         told = [proof.event.data for proof in claim.roots]
         if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
@@ -83,7 +88,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
-    if not history.is_supervised and _are_words_cut_off(claim):
+    if not history.is_supervised and are_words_cut_off(claim, history):
         return frozenset()
     heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
     if history.is_only_report and not everyone - printers <= heard_of:
@@ -102,8 +107,9 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
-    if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
-        return frozenset()  # another rank's exception is cut off before it is named: it may be the same
+    cut = (event for event in history.exceptions if event.data.get("type") == TRUNCATED)
+    if any(event.rank in everyone - printers and may_be_the_same(event, claim) for event in cut):
+        return frozenset()
     return printers
 
 
@@ -152,11 +158,6 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
         if proof.event.rank is None and (file is None or not any(rank is not None for rank in file.ranks)):
             return True
     return False
-
-
-def _are_words_cut_off(claim: Claim) -> bool:
-    """Several ranks ended with the status of an exception, and none is to be seen: victims end so, too."""
-    return claim.cause == WORDLESS and len(claim.printers) > 1 and all(p.event.data["code"] == 1 for p in claim.roots)
 
 
 def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from phalanx.diagnose.threads import is_feeding
 from phalanx.model import Event, Frame, Stage
 from phalanx.model.lazy import lazy
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -237,7 +238,7 @@ def _is_refused_there(event: Event, kind: str) -> bool:
 
 def _is_about_data(event: Event) -> bool:
     frames = [frame for frame in event.frames if frame.is_user_code]
-    return any(
+    return is_feeding(event) or any(
         _DATA_PLACES.search(frame.path) or _DATA_FUNCTIONS.match(frame.function)
         for frame in frames
     ) or bool(frames and (_DATA_LINES.search(frames[-1].source) or _lacks_an_entry(event, frames[-1])))  # fmt: skip

@@ -8,6 +8,7 @@ import signal
 from functools import cached_property
 
 from phalanx.diagnose.harmless import WARNING, is_harmless
+from phalanx.diagnose.threads import starved_by
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -259,8 +260,10 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if is_harmless(event, file, self) or self._was_restarted_after(event):
+        if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
+        if starved_by(event, file):
+            return False
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
         if event.rank is not None:

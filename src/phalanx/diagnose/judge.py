@@ -67,7 +67,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         for claim in claims:
             complaints.place(claim)
         if complaints.only_ask:
-            claims = [claim for claim in claims if not claim.from_prose]
+            claims = [claim for claim in claims if not claim.from_prose and not complaints.only_mend]
     ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     if complaints is not None and not (complaints.name_nothing and _tells_by_itself(ordered, history)):
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)

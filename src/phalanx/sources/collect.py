@@ -29,7 +29,7 @@ from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.text import clean_text
 from phalanx.sources.window import Window
-from phalanx.sources.wrapping import unwrapped
+from phalanx.sources.wrapping import TrueLine, unwrapped
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
@@ -94,8 +94,8 @@ class Collector:
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
-                    stream = unwrapped(plain_stream(raw))
-                    reader.read(stream, progress, room, is_plain=stream is raw)
+                    stream, true_line = unwrapped(plain_stream(raw))
+                    reader.read(stream, progress, room, is_plain=stream is raw, true_line=true_line)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
@@ -157,12 +157,17 @@ class _FileReader:
         self._found.files.append(self._survey)
 
     def read(
-        self, stream: BinaryIO, progress: Callable[[int], None] | None, room: bytearray, is_plain: bool = False
+        self,
+        stream: BinaryIO,
+        progress: Callable[[int], None] | None,
+        room: bytearray,
+        is_plain: bool = False,
+        true_line: TrueLine | None = None,
     ) -> None:
-        """Read the whole stream; `is_plain` if it holds the bytes of the file as they are."""
+        """Read the whole stream; `is_plain` if it holds the bytes of the file as they are, `true_line` if not even its lines."""
         if is_plain and self._input.path is not None:
             self._gaps = Gaps(self._input.path, self._sample)
-        for piece in pieces(stream, gaps=self._gaps, room=room):
+        for piece in pieces(stream, gaps=self._gaps, room=room, true_line=true_line):
             if piece.is_first and not self._begin(piece):
                 return
             self._scan(piece)

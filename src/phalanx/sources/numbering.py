@@ -7,8 +7,11 @@ which is all that a comparison needs. What is shown is put right at the end: the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from phalanx.model.event import same_line
 
 FAR = 256 << 10  # bytes; a shorter way is counted. Not less than the heads and tails that are surveyed
 _NEAR = 64 << 10  # a line numbered after a hit is no further from it than a reader looks ahead
@@ -66,8 +69,14 @@ class Numbers:
     first_line: int
     offset: int = 0  # of the piece in the file
     gaps: Gaps | None = None  # None if the file can only be read once: then all is counted
+    joined: Callable[[int], int] | None = None  # what tells the number that a line had before lines were joined
     _recent: list[tuple[int, int]] = field(default_factory=list)
     _edges: list[tuple[int, int, int]] = field(default_factory=list)  # of gaps: start, stop, the number at the stop
+
+    @property
+    def true_line(self) -> Callable[[int], int]:
+        """What tells the number to be shown."""
+        return self.joined or (same_line if self.gaps is None else self.gaps.true_line)
 
     def at(self, offset: int) -> int:
         """The number of the line that begins at or holds this offset."""

@@ -176,11 +176,16 @@ def room_for_pieces(size: int = PIECE) -> bytearray:
 
 
 def pieces(
-    stream: BinaryIO, size: int = PIECE, gaps: Gaps | None = None, room: bytearray | None = None
+    stream: BinaryIO,
+    size: int = PIECE,
+    gaps: Gaps | None = None,
+    room: bytearray | None = None,
+    true_line: Callable[[int], int] | None = None,
 ) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
 
-    All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted.
+    All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted;
+    where `true_line` is, lines had other numbers once.
     """
     buffer = room_for_pieces(size) if room is None else room
     carried, first_line, offset, is_first = 0, 1, 0, True
@@ -191,7 +196,7 @@ def pieces(
         if filled < len(buffer):
             if filled:
                 data = bytes(memoryview(buffer)[:filled])
-                yield Piece(data, filled, Numbers(data, first_line, offset, gaps), True, is_first)
+                yield Piece(data, filled, Numbers(data, first_line, offset, gaps, true_line), True, is_first)
             if damage is not None:
                 raise damage
             return
@@ -199,7 +204,7 @@ def pieces(
         cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
-        piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps), False, is_first)
+        piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps, true_line), False, is_first)
         yield piece
         first_line = piece.line_at(cut)
         offset += cut

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from phalanx.model import Event, EventKind, Frame
-from phalanx.model.event import same_line
 from phalanx.sources.dialects import Dialect, Speaker
 from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
 from phalanx.sources.secrets import redact
@@ -132,7 +131,7 @@ class Window:
             frames=frames,
             data=data or {},
             context=self.context(self.number if line is None else line),
-            true_line=gaps.true_line if (gaps := self.piece.numbers.gaps) is not None else same_line,
+            true_line=self.piece.numbers.true_line,
         )
 
 

@@ -8,8 +8,11 @@ Nov 17 05:01:02 node1 train[4711]: step 10         journald and syslog, of one p
 > step 10                                          quoted
 loss &lt; 0.1, &quot;cuda&quot;                    copied from a page's source
 /home/user/my\\_model.py, “cuda:0”                 as Markdown or a word processor writes it
+INFO:root:  File "train.py", line 9                anything else before all lines (`prefixes`)
+[rank1]:   File "/home/user/tra                    broken at a terminal's width (`folding`)
+in.py", line 9
 
-A file is of one of these kinds if its first lines are. Lines stay lines, so that their numbers are those of the file.
+A file is of one of these kinds if its first lines are, and its last, where they can be seen.
 """
 
 from __future__ import annotations
@@ -18,16 +21,23 @@ import html
 import io
 import itertools
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from phalanx.sources.folding import Unfolding, width_of
+from phalanx.sources.prefixes import prefix_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 Unwrap = Callable[[bytes], bytes]
+TrueLine = Callable[[int], int]
 
 _HEAD = 16 << 10  # bytes that show how a file is wrapped
+_TAIL = 6 << 10  # bytes of its end
 _CUT = 4 << 10  # so many bytes may end within a line, fewer are the whole file
 _FEWEST = 3  # lines
 _LONGEST = 1 << 20  # a line that is longer is no wrapped one
@@ -52,16 +62,21 @@ _ESCAPED, _UNESCAPED = re.compile(rb"\\([_*#~])"), re.compile(rb"(?<!\\)_")
 _CURLY = {ord("\u201c"): '"', ord("\u201d"): '"', ord("\u2018"): "'", ord("\u2019"): "'"}
 
 
-def unwrapped(stream: BinaryIO) -> BinaryIO:
-    """The stream without what stands around each of its lines; the stream itself where nothing does."""
+def unwrapped(stream: BinaryIO) -> tuple[BinaryIO, TrueLine | None]:
+    """The stream without what stands around each of its lines, or itself where nothing does; and, where lines were joined, what tells the number
+    that a line had."""
     if not isinstance(stream, io.BufferedReader):
-        return stream
+        return stream, None
     head = stream.peek(_HEAD)[:_HEAD]
-    is_cut = len(head) >= _CUT and b"\n" in head
-    shown = head[: head.rindex(b"\n")] if is_cut else head
-    lines = [line.rstrip(b"\r") for line in shown.split(b"\n") if line.strip()]
-    if len(lines) < _FEWEST:
-        return stream
+    stretches = [_whole_lines(head, is_cut=len(head) >= _CUT), *_tail(stream, len(head))]
+    true_line = None
+    if (width := width_of(stretches)) is not None:
+        unfolding = Unfolding(width)
+        stream, true_line = io.BufferedReader(_Lines(stream, unfolding), 1 << 16), unfolding.true_line
+        stretches = [_unfolded(lines, width) for lines in stretches]
+    stretches = [[line for line in lines if line.strip()] for lines in stretches]
+    if len(stretches[0]) < _FEWEST:
+        return stream, true_line
     for find in (
         _of_json,
         _of_journal,
@@ -73,26 +88,81 @@ def unwrapped(stream: BinaryIO) -> BinaryIO:
         _of_markdown,
         _of_typesetters,
     ):
-        if (unwrap := find(lines)) is not None:
-            return io.BufferedReader(_Lines(stream, unwrap), 1 << 16)
-    return stream
+        if (unwrap := find(stretches[0])) is not None:
+            return io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16), true_line
+    if (unwrap := prefix_of([line for lines in stretches for line in lines])) is not None:
+        return io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16), true_line
+    return stream, true_line
+
+
+def _whole_lines(data: bytes, is_cut: bool) -> list[bytes]:
+    shown = data[: data.rindex(b"\n")] if is_cut and b"\n" in data else data
+    return [line.rstrip(b"\r") for line in shown.split(b"\n")]
+
+
+def _tail(stream: io.BufferedReader, after: int) -> list[list[bytes]]:
+    """The last lines of a file on disk, behind its first bytes."""
+    if not isinstance(stream.raw, io.FileIO) or not stat.S_ISREG((status := os.fstat(stream.fileno())).st_mode):
+        return []
+    start = max(status.st_size - _TAIL, after)
+    if start >= status.st_size:
+        return []
+    return [_whole_lines(os.pread(stream.fileno(), _TAIL, start), is_cut=False)[1:]]
+
+
+def _unfolded(lines: Sequence[bytes], width: int) -> list[bytes]:
+    unfolding = Unfolding(width)
+    return (b"".join(unfolding.take(line + b"\n") for line in lines) + unfolding.rest()).split(b"\n")
+
+
+class _Change(Protocol):
+    """What is done to lines, one after the other."""
+
+    def take(self, line: bytes) -> bytes:
+        """What is ready now that this line came, with its line feed if it has one."""
+
+    def rest(self) -> bytes:
+        """What was kept back."""
+
+
+class _Unwrapping:
+    """Takes off what stands around each line; lines stay lines."""
+
+    def __init__(self, unwrap: Unwrap) -> None:
+        self._unwrap = unwrap
+        self._is_within = False  # a line too long to be a wrapped one
+
+    def take(self, line: bytes) -> bytes:
+        """The line unwrapped."""
+        was_within, self._is_within = self._is_within, not line.endswith(b"\n")
+        if was_within:
+            return line
+        body = line.rstrip(b"\r\n")
+        return self._unwrap(body) + line[len(body) :] if body.strip() else line
+
+    def rest(self) -> bytes:
+        """Nothing is kept back."""
+        return b""
 
 
 class _Lines(io.RawIOBase):
-    """Presents a stream with each line unwrapped."""
+    """Presents a stream with its lines changed."""
 
-    def __init__(self, raw: BinaryIO, unwrap: Unwrap) -> None:
+    def __init__(self, raw: BinaryIO, change: _Change) -> None:
         self._raw = raw
-        self._unwrap = unwrap
+        self._change = change
         self._ready = memoryview(b"")
-        self._is_within = False  # a line too long to be a wrapped one
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        if not self._ready:
-            self._ready = memoryview(b"".join(self._line(line) for line in self._some_lines()))
+        while not self._ready:
+            lines = self._some_lines()
+            made = b"".join(map(self._change.take, lines)) if lines else self._change.rest()
+            if not lines and not made:
+                return 0
+            self._ready = memoryview(made)
         view = memoryview(buffer).cast("B")
         taken = self._ready[: len(view)]
         view[: len(taken)] = taken
@@ -105,13 +175,6 @@ class _Lines(io.RawIOBase):
             lines.append(line)
             size += len(line)
         return lines
-
-    def _line(self, line: bytes) -> bytes:
-        was_within, self._is_within = self._is_within, not line.endswith(b"\n")
-        if was_within:
-            return line
-        body = line.rstrip(b"\r\n")
-        return self._unwrap(body) + line[len(body) :] if body.strip() else line
 
 
 def _of_json(lines: Sequence[bytes]) -> Unwrap | None:

@@ -14,7 +14,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
-TRIGGERS = ("Traceback (most recent call last)",)
+TRIGGERS = ("raceback (most recent call last)",)  # the first letter is often lost where people copy it
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
 # An arrow stands at the frame that caught the exception, where Loguru prints it.
@@ -34,6 +34,9 @@ _INTERRUPTIONS = (
     "SignalException",
     "torch.distributed.elastic.multiprocessing.api.SignalException",
 )
+_IGNORED = lazy(
+    r"^Exception ignored (?:in|while|on)\b"
+)  # what a destructor or a callback raised, with nobody to take it
 _SPAWNED = lazy(r"^-- Process (\d+) terminated with the following error")
 _LONGEST_MESSAGE = 40
 # TensorFlow tells where the graph's node was made before it tells what went wrong there.
@@ -48,7 +51,7 @@ def read(window: Window) -> Iterator[Event]:
     if parsed is None:
         return
     frames, kind_of, first, message, line = parsed
-    before = window.preceding(2)
+    before = list(window.preceding(2))
     spawned = next((match for text in before if (match := _SPAWNED.match(text))), None)
     final = f"{kind_of}: {message}" if message else kind_of
     is_stack = kind_of.endswith(_INTERRUPTIONS)
@@ -64,6 +67,7 @@ def read(window: Window) -> Iterator[Event]:
             "headline": f"{kind_of}: {first}",
             "starts": window.number,
             "is_nested": window.text.lstrip().startswith("Original"),
+            "is_ignored": next((_IGNORED.match(text) is not None for text in before), False),
         },
     )
 
