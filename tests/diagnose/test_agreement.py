@@ -114,6 +114,14 @@ def test_ranks_of_a_launcher_that_are_worlds_of_one(diagnose: Diagnose) -> None:
     assert diagnose("\n".join(together)).verdict is None
 
 
+def test_hosts_that_are_worlds_of_one(diagnose: Diagnose) -> None:
+    one = "world size: 1\nstep 0 loss 0.9\nstep 1 loss 0.8\ndone\n"
+    verdict = diagnose({"host0.log": one, "host1.log": one}).verdict
+    assert verdict is not None
+    assert verdict.cause == "each-process-trains-alone"
+    assert diagnose({"monday.log": one, "tuesday.log": one}).verdict is None  # two jobs, one after the other
+
+
 def test_a_line_of_a_rank_that_leaves_progress_to_another(diagnose: Diagnose) -> None:
     missing = [
         f"rank {rank}: could not load last.pt ([Errno 2] No such file or directory: 'last.pt')" for rank in (0, 1)

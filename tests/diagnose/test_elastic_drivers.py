@@ -66,3 +66,14 @@ def test_what_a_worker_says_after_the_driver_gave_up_does_not_win(tmp_path: Path
     verdict = _verdict(tmp_path, GIVES_UP + late)
     assert verdict is not None
     assert verdict.rule == "CHT006"
+
+
+def test_of_a_log_that_begins_after_others_had_failed_nobody_is_accused(tmp_path: Path) -> None:
+    both = RAISES + "Process 0 exit with status code 1.\n"
+    verdict = _verdict(tmp_path, both)
+    assert verdict is not None
+    assert "sample 4711" in verdict.summary
+    assert verdict.culprit_ranks == ()
+    verdict = _verdict(tmp_path, TRAINS + both)  # rank 0 speaks, and of nothing like it
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)

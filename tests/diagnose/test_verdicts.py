@@ -314,3 +314,17 @@ def test_a_coordinator_that_raises_what_workers_did_is_not_accused(diagnose: Dia
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert (verdict.symptom, verdict.culprit_ranks) == ("prep.iteration-failure", ())
+
+
+def test_what_ray_had_held_back_is_no_progress_after_the_exception(diagnose: Diagnose) -> None:
+    log = (
+        "(Worker pid=31723) rank 1 step 3 loss 1.283\n"
+        'Traceback (most recent call last):\n  File "/job/train.py", line 14, in <module>\n    ray.get(results)\n'
+        "ray.exceptions.RayTaskError(ZeroDivisionError): ray::Worker.fit() (pid=31723, ip=192.0.2.2)\n"
+        '  File "/job/train.py", line 9, in fit\n    total += 1 / (5 - i)\n'
+        "ZeroDivisionError: division by zero\n"
+        "(Worker pid=31723) rank 1 step 4 loss 2.283 [repeated 5x across cluster] (Ray deduplicates logs by default.)\n"
+    )
+    verdict = diagnose({"driver.log": log}).verdict
+    assert verdict is not None
+    assert "division by zero" in verdict.summary

@@ -18,6 +18,7 @@ from phalanx.sources.courses import Reading
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
 _OF_A_PART = re.compile(r"shard|\blocal\b|partition|\bstage\b|expert", re.I)  # ranks that hold parts differ rightly
+_OF_A_PROCESS = re.compile(r"host|node|proc|worker|pod|machine|task|trainer", re.I)  # names of files
 # The call that joins the group is missing, the launcher is another than the library looks for, or it belongs to another MPI.
 _OF_LONE_PROCESSES = ("fix-distributed-api-usage", "fix-communication-configuration", "fix-dependency-version")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -25,7 +26,7 @@ _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 def find_disagreements(history: History) -> list[Claim]:
     """Claims that no single rank's log could make."""
-    alone = _each_alone(history) or _several_alone(history)
+    alone = _each_alone(history) or _several_alone(history) or _hosts_alone(history)
     shared = (
         _samples_alike(history)
         or _samples_counted_again(history)
@@ -47,6 +48,21 @@ def _each_alone(history: History) -> list[Claim]:
         if rank is not None
     ]
     return [_alone("{ranks}", events)]
+
+
+def _hosts_alone(history: History) -> list[Claim]:
+    """The same for files that are named after hosts or processes, and so not after ranks."""
+    files = [file for file in history.seen.files if not file.is_report and file.rank is None and file.world_sizes]
+    names = {_NUMBERS.sub("#", file.name) for file in files}
+    trained = all(any(entry.course is not None for entry in file.ranks.values()) for file in files)
+    if len(files) < 2 or len(names) != 1 or not _OF_A_PROCESS.search(names.pop()) or not trained:
+        return []
+    if any(set(file.world_sizes) != {1} for file in files):
+        return []
+    text = "this process states a world of size 1"
+    return [
+        _alone("The processes", [Event(EventKind.LINE, text, file.name, 0, None, source="survey") for file in files])
+    ]
 
 
 def _marked_by_launcher(history: History) -> dict[int, FileSurvey]:

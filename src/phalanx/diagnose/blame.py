@@ -107,12 +107,24 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     )  # whose parent tells of one process, and ends the others
     if (len(printers) > 1 or is_first_of_spawned) and printers | cut_short >= everyone:
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
+    by_words = all(proof.event.kind is not EventKind.EXIT for proof in claim.roots)
+    if by_words and _has_lost_words(everyone - printers, history):
+        return frozenset()  # the log begins after others had failed, perhaps alike
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
     cut = (event for event in history.exceptions if event.data.get("type") == TRUNCATED)
     if any(event.rank in everyone - printers and may_be_the_same(event, claim) for event in cut):
         return frozenset()
     return printers
+
+
+def _has_lost_words(others: frozenset[int], history: History) -> bool:
+    """Some of them ended with the status of an exception in a file that has no line of theirs: its beginning was cut off."""
+    if history.is_supervised or len(history.seen.files) != 1:
+        return False
+    file = history.seen.files[0]
+    failed = {event.rank for event in history.own_deaths if event.data["code"] == 1}
+    return any(rank in failed and rank not in file.ranks for rank in others)
 
 
 def _is_told_for_workers(claim: Claim) -> bool:

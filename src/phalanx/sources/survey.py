@@ -41,6 +41,7 @@ _STATEMENTS = (
 )
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
+_HELD_BACK = "x across cluster]"  # Ray prints once, seconds later, what several workers had said alike
 _OPENING = 24  # lines before the first step that are kept
 _MOST_REPEATS = 20  # lines that are compared
 _SHORT = 160  # characters: longer ones are seldom what a script tells of itself
@@ -159,7 +160,10 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
     entry.lines += len(spoken)
     entry.last_line, entry.last_text = spoken[-1][0], spoken[-1][1][:300]
     opens = entry.first_progress is None and len(entry.opening) < _OPENING
+    shape = PLAIN
     for number, text in spoken:
+        if _HELD_BACK in text:
+            continue
         shape = shape_of(text)
         if shape is not PLAIN and (shape.devices or entry.scales is not None):
             _measure(entry, number, text, shape)
