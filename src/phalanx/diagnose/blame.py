@@ -81,11 +81,14 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
-    if not history.is_supervised and _are_words_cut_off(claim):
+    if not history.is_supervised and _are_words_cut_off(claim, history):
         return frozenset()
-    heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
-    if history.is_only_report and not everyone - printers <= heard_of:
+    spoke = _spoke_otherwise(claim, history)
+    if history.is_only_report and not everyone - printers <= spoke | history.exit_codes.keys():
         return frozenset()  # what was not pasted may say the same
+    is_part = history.lacks_lines or history.breaks_off
+    if is_part and not everyone - printers <= spoke and not _were_killed(claim):
+        return frozenset()  # nor is it known what was cut off
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
@@ -103,6 +106,11 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
         return frozenset()  # another rank's exception is cut off before it is named: it may be the same
     return printers
+
+
+def _were_killed(claim: Claim) -> bool:
+    """By signals, which need no words."""
+    return all(proof.event.kind is EventKind.EXIT and int(proof.event.data["code"]) < 0 for proof in claim.roots)
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
@@ -147,9 +155,10 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
     return False
 
 
-def _are_words_cut_off(claim: Claim) -> bool:
-    """Several ranks ended with the status of an exception, and none is to be seen: victims end so, too."""
-    return claim.cause == WORDLESS and len(claim.printers) > 1 and all(p.event.data["code"] == 1 for p in claim.roots)
+def _are_words_cut_off(claim: Claim, history: History) -> bool:
+    """Ranks ended with the status of an exception, and none is to be seen, of several or in a log that is not whole: victims end so, too."""
+    is_told_in_part = len(claim.printers) > 1 or history.lacks_lines
+    return claim.cause == WORDLESS and is_told_in_part and all(p.event.data["code"] == 1 for p in claim.roots)
 
 
 def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
