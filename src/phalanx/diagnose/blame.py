@@ -237,7 +237,7 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     if gone:
         return gone
     elsewhere = at_another_line(waiting, history)
-    if elsewhere:
+    if elsewhere and (not history.lacks_lines or history.places.keys() >= everyone):
         return elsewhere
     behind = behind_in_sequence(history)
     if behind and is_minority(behind, everyone):

@@ -27,14 +27,14 @@ def begins_within(lines: Sequence[str], dialect: Dialect) -> bool:
     texts = [dialect.read(line)[1] for line in islice((line for line in lines if line.strip()), _FIRST)]
     if len(texts) < _FIRST:
         return False
-    final = FINAL.match(texts[0])
-    if final is not None and final["message"] and looks_like_exception(final["type"]):
-        return not final["type"].endswith("Warning")
     for text in texts:
         if TRIGGERS[0] in text:
             return False
         if FRAME.match(text):
             return text[:1].isspace()
+        final = FINAL.match(text)
+        if final is not None and looks_like_exception(final["type"]):
+            return not final["type"].endswith("Warning")
     return False
 
 

@@ -40,7 +40,12 @@ def width_of(stretches: Sequence[Sequence[bytes]]) -> int | None:
     width = max(map(len, chain.from_iterable(stretches)), default=0)
     if not _NARROWEST <= width <= _WIDEST:
         return None
-    breaks = [pair for one in stretches for pair in compress(pairwise(one), map(width.__eq__, map(len, one))) if pair[1].strip()]
+    breaks = [
+        pair
+        for one in stretches
+        for pair in compress(pairwise(one), map(width.__eq__, map(len, one)))
+        if pair[1].strip()
+    ]
     if sum(line[:_OPENING] == following[:_OPENING] for line, following in breaks) > _MOST_BEGINNINGS * len(breaks):
         return None  # the same line again and again, as training prints it
     if any(_is_torn_frame(*pair) for pair in breaks):
@@ -74,7 +79,9 @@ def _is_at_space(line: bytes, following: bytes) -> bool:
 
 
 def _is_torn_frame(line: bytes, following: bytes) -> bool:
-    return _FRAME.search(line) is None and _FRAME.search(line + following) is not None and _FRAME.search(following) is None
+    return (
+        _FRAME.search(line) is None and _FRAME.search(line + following) is not None and _FRAME.search(following) is None
+    )
 
 
 def _length(line: bytes) -> int:
@@ -93,7 +100,9 @@ class Unfolding:
         self._width = width
         self._parts: list[bytes] = []
         self._made = 1  # the number of the line that is being made
-        self._joined = array("Q")  # for each line that was joined to the one before it: the number of the latter as it is now
+        self._joined = array(
+            "Q"
+        )  # for each line that was joined to the one before it: the number of the latter as it is now
 
     def take(self, line: bytes) -> bytes:
         """What is whole now that this line came; it ends with its line feed, if it has one."""

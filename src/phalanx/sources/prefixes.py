@@ -23,6 +23,7 @@ _SCOPE = 240  # bytes of a line in which its prefix ends
 _MOST_OTHERS = 0.05  # of the lines: a launcher's own, or those of a shell at the end
 _FEWEST = 4  # lines
 _FEW, _FIRST = 8, 32  # so many lines are compared first, and so many bytes of them
+_MOST_WORDS = 12  # with digits: of a date, a time, a process, a place in the code
 _MOST_FIRSTS = 2  # different bytes at their beginning: one may be a launcher's line
 _COMPARED = 60  # lines, at most; the prefix that they have is then looked for in all
 _UNDERSTOOD = 100  # lines of which it is asked whether `dialects` understands them
@@ -41,8 +42,9 @@ _TOKEN = rb"(?:^ +|(?<=\[) +)?[\w.-]{0,60}?\d[\w.-]{0,60}"  # numbers are aligne
 _CHANGING = re.compile(
     rb"^(?P<letter>[IWEDF]) (?=\d{4}-)|\b(?P<level>%s)\b *|\b(?P<day>%s)\b {1,2}|(?P<token>%s)" % (_LEVEL, _DAY, _TOKEN)
 )
+_ALIKE = bytes.maketrans(b"123456789DWECF", b"000000000IIIII")  # digits, and what levels begin with
 _SHAPES = {"letter": b"\x01", "level": b"\x02", "day": b"\x03", "token": b"\x04"}
-_AGAIN = {0x01: rb"[IWEDF] ", 0x02: rb"%s\b *" % _LEVEL, 0x03: rb"%s {1,2}" % _DAY, 0x04: rb"(%s)" % _TOKEN}
+_AGAIN = {0x01: rb"[IWEDF] ", 0x02: rb"%s\b *" % _LEVEL, 0x03: rb"%s {1,2}" % _DAY, 0x04: rb"((?>%s))" % _TOKEN}
 _ENDS = b" \t:|]>)}-=\x07"  # what may be the last of a prefix
 # What a line says of itself in its first words, and rules ask for.
 _SPEAKS = re.compile(
@@ -51,7 +53,8 @@ _SPEAKS = re.compile(
 _TELLS_STEPS = re.compile(rb"(?i)\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d+")
 _DATE = re.compile(rb"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?")
 _CLOCK = re.compile(
-    rb"\d{4}-\d\d-\d\d|\d{1,4}/\d\d?/\d{1,4}|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|(?:%s) {1,2}\d{1,2} |(?<=\d\d:\d\d:\d\d )\d{4}" % _DAY
+    rb"\d{4}-\d\d-\d\d|\d{1,4}/\d\d?/\d{1,4}|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|(?:%s) {1,2}\d{1,2} |(?<=\d\d:\d\d:\d\d )\d{4}"
+    % _DAY
 )
 _RANK_BEFORE = re.compile(rb"(?i)\brank[ :=_#]{0,2}$")
 _ROLE = re.compile(rb"(?i)^(?:[\w.-]*[-_.])?(?:worker|trainer|replica)[-_.]?\d{1,4}$")
@@ -74,12 +77,14 @@ def prefix_of(lines: Sequence[bytes], is_small: bool = True) -> Unwrap | None:
     if len(lines) < _FEWEST or not (is_small or any(sign in data for sign in _SIGNS)):
         return None
     some = lines[:: len(lines) // _FEW + 1]
-    firsts = {b"0" if line[:1].isdigit() else line[:1] for line in some}
+    firsts = {line[:1].translate(_ALIKE) for line in some}
     if len(firsts) > _MOST_FIRSTS or not _common([_shape(line[:_FIRST]) for line in some]):
         return None  # said at once of most files
     shape = _common([_shape(line) for line in lines[:: len(lines) // _COMPARED + 1]])
     best: _Prefix | None = None
     for stop in range(1, len(shape) + 1):
+        if shape.count(b"\x04", 0, stop) > _MOST_WORDS:
+            break
         if (shape[stop - 1] in _ENDS or shape[stop - 1] <= 0x03) and shape[:stop].strip():
             found = _prefix(shape[:stop], lines, is_small)
             if found is not None and (best is None or found.lines >= best.lines):
