@@ -3,13 +3,14 @@
     python bench/fuzz_diagnose.py [--seconds 60] [--seed 0] [--only NUMBER] [--keep FOLDER]
 
 Every case is made from the seed and its number, so that `--only` makes it again. A case fails if anything is raised, if it takes
-longer than its size allows, if the JSON breaks the contract, or if an output holds what a terminal or a browser would act on.
+longer or needs more memory than its size allows, if the JSON breaks the contract, or if an output holds what a terminal or a browser would act on.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,9 @@ from fuzz_cases import make_case
 from fuzz_checks import check_outputs
 from phalanx.diagnose import diagnose_paths
 
+_MEMORY = (
+    3 * 2**30
+)  # of addresses: Hyperscan's tables and Python take one; more ends in a MemoryError, and the case is told
 _PATIENCE, _PATIENCE_PER_MB = 4.0, 12.0  # processor seconds; a rule's expression that blows up takes minutes
 
 
@@ -45,6 +49,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--keep", type=Path, help="copy the files of failing cases here")
     arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     number, failed, longest = arguments.only or 0, 0, (0.0, -1)
     while time.process_time() < arguments.seconds:
         with tempfile.TemporaryDirectory() as scratch:

@@ -104,6 +104,16 @@ def test_several_worlds_of_one_in_one_file(diagnose: Diagnose) -> None:
     assert diagnose("\n".join(one)).findings == ()
 
 
+def test_ranks_of_a_launcher_that_are_worlds_of_one(diagnose: Diagnose) -> None:
+    """mpirun counts three, and the library in each of them knows of no other."""
+    steps = [f"[1,{rank}]<stdout>:rank 0 of 1 step {step} loss 0.{9 - step}" for step in range(4) for rank in range(3)]
+    verdict = diagnose("\n".join(steps)).verdict
+    assert verdict is not None
+    assert (verdict.cause, verdict.culprit_ranks) == ("each-process-trains-alone", ())
+    together = [f"[1,{rank}]<stdout>:rank {rank} of 3 step {step} loss 0.{9 - step}" for step in range(4) for rank in range(3)]  # fmt: skip
+    assert diagnose("\n".join(together)).verdict is None
+
+
 def test_a_line_of_a_rank_that_leaves_progress_to_another(diagnose: Diagnose) -> None:
     missing = [
         f"rank {rank}: could not load last.pt ([Errno 2] No such file or directory: 'last.pt')" for rank in (0, 1)

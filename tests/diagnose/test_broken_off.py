@@ -88,3 +88,24 @@ def test_a_log_below_vague_words_is_judged_as_a_log(diagnose: Diagnose) -> None:
         verdict = diagnose({file: text}).verdict
         assert verdict is not None
         assert (verdict.symptom, verdict.culprit_ranks) == ("fail.segmentation-fault", (1,)), file
+
+
+def test_a_whole_exception_decides_beside_one_cut_off_in_an_exchange(diagnose: Diagnose) -> None:
+    """Who stood in the backward pass, at another line, had lost the rank that raised."""
+    whole = "".join(
+        f"[rank2]: {line}\n" for line in trace(31, "check(batch)", "ValueError: the table is odd").splitlines()
+    )
+    verdict = diagnose({"job.log": TALK + whole + BACKWARD}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (2,)
+    assert "the table is odd" in verdict.summary
+
+
+def test_a_whole_exception_beside_one_cut_off_at_the_same_line_or_in_own_work(diagnose: Diagnose) -> None:
+    whole = "".join(
+        f"[rank2]: {line}\n" for line in trace(24, "loss.backward()", "ValueError: the table is odd").splitlines()
+    )
+    for cut in (BACKWARD, LAYER):
+        verdict = diagnose({"job.log": TALK + whole + cut}).verdict
+        assert verdict is not None
+        assert verdict.culprit_ranks == ()

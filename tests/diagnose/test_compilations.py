@@ -26,3 +26,22 @@ def test_a_step_compiled_each_time(tmp_path: Path) -> None:
         ("Finished XLA compilation of jit(step) in 0.1 sec", f"step {n} loss {1 / (n + 1):.3f}") for n in range(12)
     )
     assert cause(tmp_path, [line for pair in pairs for line in pair]) == "graph-retraced-every-step"
+
+
+def _traced(count: int) -> str:
+    return f"WARNING:tensorflow:{count} out of the last {count} calls to <function train_step at 0x7f00> triggered tf.function retracing."
+
+
+def test_steps_that_stay_as_slow_as_those_that_were_traced(tmp_path: Path) -> None:
+    """The first waits for its peers besides, and so is no measure."""
+    lines = [f"step {n} loss {2 / (n + 1):.3f} ({9.0 if n == 0 else 1.0 + n % 3 / 10:.2f} s)" for n in range(20)]
+    lines[4:4] = [_traced(5)]
+    lines[6:6] = [_traced(6)]
+    assert cause(tmp_path, lines) == "graph-retraced-every-step"
+
+
+def test_a_function_that_settles_after_the_warning(tmp_path: Path) -> None:
+    lines = [f"step {n} loss {2 / (n + 1):.3f} ({1.1 if n < 6 else 0.1:.2f} s)" for n in range(20)]
+    lines[4:4] = [_traced(5)]
+    lines[6:6] = [_traced(6)]
+    assert cause(tmp_path, lines) is None

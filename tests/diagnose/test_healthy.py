@@ -91,3 +91,16 @@ def test_a_file_that_is_missing_and_done_without(diagnose: Diagnose) -> None:
     missing = "FileNotFoundError [Errno 2] Unable to open file: No such file or directory: 'w.weights.h5'"
     assert diagnose({"job.log": f"{losses}no earlier weights, starting fresh: {missing}\nfinal 0.03\n"}).verdict is None
     assert diagnose({"job.log": f"{losses}the weights cannot be read: {missing}\nfinal 0.03\n"}).verdict is not None
+
+
+def test_a_peer_that_is_missed_when_all_are_through(diagnose: Diagnose) -> None:
+    steps = "".join(f"step {n} loss {2 - n / 10:.3f}\n" for n in range(8))
+    missed = (
+        "E0000 00:00:1794906568.768732 17444 base_collective_executor.cc:252] BaseCollectiveExecutor::StartAbort UNAVAILABLE: "
+        "Error reported from /job:worker/task:1: The following tasks are unhealthy (stopped sending heartbeats):\n"
+        "/job:worker/replica:0/task:1\n"
+    )
+    ended = {"worker-0.log": steps + "finished\n" + missed, "worker-1.log": steps + "finished\n"}
+    assert diagnose(ended).verdict is None
+    lost = {"worker-0.log": steps + "finished\n" + missed, "worker-1.log": steps}
+    assert diagnose(lost).verdict is not None

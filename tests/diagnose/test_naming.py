@@ -36,3 +36,12 @@ def test_a_shell_says_killed(diagnose: Diagnose) -> None:
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (1,)
+
+
+def test_a_number_that_is_no_rank_accuses_nobody_and_fills_no_memory(diagnose: Diagnose) -> None:
+    told = "RuntimeError: DDP expects same model across all ranks, but Rank {} has 212 params, while rank {} has inconsistent 0 params.\n"
+    for other in (4_000_000_000, 10**20):  # ranks up to that would take more memory than there is
+        verdict = diagnose({"job.log": told.format(1, other)}).verdict
+        assert verdict is not None
+        assert verdict.symptom == "prep.communication-error"
+        assert other not in verdict.culprit_ranks

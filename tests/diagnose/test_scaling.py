@@ -49,3 +49,10 @@ def test_a_number_before_the_unit_is_no_rate_where_one_follows(tmp_path: Path) -
     text = "ngpus=1 images/sec: 420.1\nngpus=2 images/sec: 395.0\nngpus=4 images/sec: 310.2\n"
     assert symptom(tmp_path, text) == ("perf.low-efficiency", "parallel-overhead-exceeds-gain")
     assert symptom(tmp_path, text.replace("395.0", "810.0").replace("310.2", "1590.0")) is None
+
+
+def test_one_loss_for_each_number_of_devices(tmp_path: Path) -> None:
+    table = "1 GPUs: initial loss 8.252\n2 GPUs: initial loss 16.505\n4 GPUs: initial loss 33.009\n"
+    assert symptom(tmp_path, table) == ("perf.unexpected-intermediate-result", "loss-summed-over-replicas")
+    assert symptom(tmp_path, table.replace("33.009", "8.311").replace("16.505", "8.262")) is None
+    assert symptom(tmp_path, "".join(table.splitlines(keepends=True)[:2])) is None  # of two it may be chance

@@ -300,3 +300,17 @@ def test_a_status_of_the_shell_says_that_the_command_was_not_found(diagnose: Dia
     assert verdict is not None
     assert verdict.symptom == "fail.path-error"
     assert verdict.fixes[0].pattern == "fix-command-line"
+
+
+def test_a_coordinator_that_raises_what_workers_did_is_not_accused(diagnose: Diagnose) -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "/job/train.py", line 24, in <module>\n    coordinator.join()\n'
+        '  File "/venv/lib/python3.11/site-packages/tensorflow/python/distribute/coordinator/cluster_coordinator.py", line 1700, in join\n'
+        "    self._cluster.join()\n"
+        "tensorflow.python.framework.errors_impl.OutOfRangeError: Graph execution error:\n\nEnd of sequence\n"
+    )
+    serves = "I0000 00:00:1.2 77 grpc_server_lib.cc:467] Started server with target: grpc://localhost:{}\n"
+    logs = {"chief.log": raised, "worker-0.log": serves.format(4001), "worker-1.log": serves.format(4002)}
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("prep.iteration-failure", ())

@@ -12,11 +12,14 @@ from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.sources import FileSurvey
 from phalanx.sources.courses import Reading
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
 _OF_A_PART = re.compile(r"shard|\blocal\b|partition|\bstage\b|expert", re.I)  # ranks that hold parts differ rightly
+# The call that joins the group is missing, the launcher is another than the library looks for, or it belongs to another MPI.
+_OF_LONE_PROCESSES = ("fix-distributed-api-usage", "fix-communication-configuration", "fix-dependency-version")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -35,6 +38,7 @@ def find_disagreements(history: History) -> list[Claim]:
 def _each_alone(history: History) -> list[Claim]:
     """Several processes, each of which states a world of one."""
     stated = {file.rank: file for file in history.seen.files if file.rank is not None and file.world_sizes}
+    stated = stated or _marked_by_launcher(history)
     if len(stated) < 2 or any(set(file.world_sizes) != {1} for file in stated.values()):
         return []
     events = [
@@ -43,6 +47,15 @@ def _each_alone(history: History) -> list[Claim]:
         if rank is not None
     ]
     return [_alone("{ranks}", events)]
+
+
+def _marked_by_launcher(history: History) -> dict[int, FileSurvey]:
+    """Ranks that train in one file whose launcher counts them, where the size was stated as often as there are ranks, or more often."""
+    for file in history.seen.files:
+        ranks = [rank for rank, entry in file.ranks.items() if rank is not None and entry.course is not None]
+        if not file.is_report and file.rank is None and len(file.world_sizes) >= len(ranks) > 1:
+            return dict.fromkeys(ranks, file)
+    return {}
 
 
 def _several_alone(history: History) -> list[Claim]:
@@ -71,6 +84,7 @@ def _alone(who: str, events: list[Event]) -> Claim:
         "Every process trains by itself",
         f"{who} each state a world of size 1: they never joined one group, so each trains the whole model on its own.",
         [Proof(event, Role.ROOT) for event in events],
+        _OF_LONE_PROCESSES,
     )
 
 

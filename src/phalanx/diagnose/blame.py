@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from phalanx.diagnose.claim import WORDLESS, Claim
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.doubt import CRASHES, are_words_cut_off, crashed_ranks, may_be_the_same, were_killed
 from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
@@ -14,10 +15,12 @@ from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Role, Stage
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _ASIDE = re.compile(r"eval|valid|test|save|checkpoint|export|metric|report|final|predict", re.I)  # functions
+_COORDINATOR = "coordinator/cluster_coordinator.py"  # of TensorFlow's parameter servers
 _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
@@ -57,6 +60,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         if claim.depth is Claims.VICTIM and _called_alone(printers, history):
             return frozenset()  # who is named may have ended, with nothing left to do
+        if history.is_only_report and named <= printers and everyone <= printers:
+            return frozenset()  # it speaks of itself, and what the others said was not pasted
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
@@ -64,6 +69,8 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return odd
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
         return missing_ranks(printers, history, sufferers)
+    if claim.symptom in CRASHES and printers <= (crashed := crashed_ranks(history)) and len(crashed) == 1:
+        return crashed  # native code says what it found, and not in which rank
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
         told = [proof.event.data for proof in claim.roots]
         if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
@@ -77,17 +84,17 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         elsewhere = at_another_line(everyone, history) if history.is_supervised else frozenset()
         odd = _by_traces(claim, history) or in_another_call(claim, history) or _gone(printers, history) or elsewhere
         return odd or under_a_condition(history)
-    if not printers or _is_partly_unknown(claim, history):
+    if not printers or _is_partly_unknown(claim, history) or _is_told_for_workers(claim):
         return frozenset()
     if history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots):
         return frozenset()  # the first of those that failed, and nobody knows of how many
-    if not history.is_supervised and _are_words_cut_off(claim, history):
+    if not history.is_supervised and are_words_cut_off(claim, history):
         return frozenset()
     spoke = _spoke_otherwise(claim, history)
     if history.is_only_report and not everyone - printers <= spoke | history.exit_codes.keys():
         return frozenset()  # what was not pasted may say the same
     is_part = history.lacks_lines or history.breaks_off
-    if is_part and not everyone - printers <= spoke and not _were_killed(claim):
+    if is_part and not everyone - printers <= spoke and not were_killed(claim):
         return frozenset()  # nor is it known what was cut off
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
@@ -103,14 +110,15 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()  # several ranks alike, and the rest were ended before they came that far
     if claim.rule is not None and claim.rule.distributed is False and everyone - printers <= _still_meeting(history):
         return frozenset()  # a fault of the script on all ranks, of which the others had not come to that line
-    if any(event.rank in everyone - printers and event.data.get("type") == TRUNCATED for event in history.exceptions):
-        return frozenset()  # another rank's exception is cut off before it is named: it may be the same
+    cut = (event for event in history.exceptions if event.data.get("type") == TRUNCATED)
+    if any(event.rank in everyone - printers and may_be_the_same(event, claim) for event in cut):
+        return frozenset()
     return printers
 
 
-def _were_killed(claim: Claim) -> bool:
-    """By signals, which need no words."""
-    return all(proof.event.kind is EventKind.EXIT and int(proof.event.data["code"]) < 0 for proof in claim.roots)
+def _is_told_for_workers(claim: Claim) -> bool:
+    """A coordinator raises what the workers' own steps had raised."""
+    return any(frame.path.endswith(_COORDINATOR) for proof in claim.roots for frame in proof.event.frames)
 
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
@@ -155,12 +163,6 @@ def _is_partly_unknown(claim: Claim, history: History) -> bool:
     return False
 
 
-def _are_words_cut_off(claim: Claim, history: History) -> bool:
-    """Ranks ended with the status of an exception, and none is to be seen, of several or in a log that is not whole: victims end so, too."""
-    is_told_in_part = len(claim.printers) > 1 or history.lacks_lines
-    return claim.cause == WORDLESS and is_told_in_part and all(p.event.data["code"] == 1 for p in claim.roots)
-
-
 def _fewer(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
     if len(one) == len(other):
         return frozenset()  # a tie: either may be right
@@ -186,8 +188,8 @@ def _named(claim: Claim) -> frozenset[int]:
     for proof in claim.roots:
         text = proof.captures.get("culprit", "")
         for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", text):
-            found.update(range(int(first), int(last or first) + 1) if int(last or first) - int(first) < 10_000 else ())
-        found.update(proof.event.data.get("missing", ()))
+            found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
+        found.update(rank for rank in proof.event.data.get("missing", ()) if rank < LARGEST_WORLD)
     return frozenset(found)
 
 

@@ -1,7 +1,7 @@
 """Functions that are traced or compiled again and again while the job trains, which no program holds to be an error.
 
 JAX counts for us where it is asked to log compilations. TensorFlow warns twice at most, also of functions that settle then; there the
-times of the steps tell: a step that was traced once is much faster than the first.
+times of the steps tell: a step that was traced once is much faster than the first, and than those of which the warning says that they were traced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from phalanx.sources.survey import RankSurvey
 
 _FEWEST = 6  # compilations of one function, or times of steps
 _OFTEN = 0.5  # of the reports of training between the first compilation and the last
-_AS_SLOW = 0.4  # of the first step's time, which tracing takes most of
+_AS_SLOW = 0.4  # of the time of a step that was traced: tracing takes most of it
 
 
 def compiled_again(seen: Observations) -> Iterator[Event]:
@@ -37,7 +37,7 @@ def compiled_again(seen: Observations) -> Iterator[Event]:
             holds = times >= _FEWEST and _is_at_most_steps(events, entry)
         else:
             text = f"{what} is traced again, and every step takes as long as the first"
-            holds = _steps_stay_slow(entry)
+            holds = _steps_stay_slow(entry, events)
         if holds:
             told.add((name, rank))
             yield Event(EventKind.LINE, f"training course: {text}", name, events[-1].line, rank, source="course")
@@ -56,6 +56,19 @@ def _is_at_most_steps(events: list[Event], entry: RankSurvey) -> bool:
     return between >= _FEWEST - 1 and len(events) >= _OFTEN * between
 
 
-def _steps_stay_slow(entry: RankSurvey) -> bool:
-    times = [reading.value for reading in entry.course.of("seconds")] if entry.course is not None else []
-    return len(times) > _FEWEST and times[0] > 0 and middle(times[len(times) // 2 :]) > _AS_SLOW * times[0]
+def _steps_stay_slow(entry: RankSurvey, warnings: list[Event]) -> bool:
+    readings = entry.course.of("seconds") if entry.course is not None else []
+    if len(readings) <= _FEWEST or readings[0].value <= 0:
+        return False
+    usual = middle(reading.value for reading in readings[len(readings) // 2 :])
+    if usual > _AS_SLOW * readings[0].value:
+        return True
+    # The first also waits for the peers and for memory. Of those before the warning it is known that each was traced.
+    traced = [reading.value for reading in readings[1:] if reading.line < warnings[-1].line]
+    return bool(traced) and all(map(_says_every_call, warnings)) and usual > _AS_SLOW * middle(traced)
+
+
+def _says_every_call(warning: Event) -> bool:
+    """Six of the last six calls, say; with fewer of more it was traced now and then."""
+    traced, _, rest = warning.text.partition(" out of the last ")
+    return bool(rest) and traced.rsplit(":", 1)[-1].split()[-1:] == rest.split()[:1]

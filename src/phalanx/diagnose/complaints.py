@@ -8,7 +8,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phalanx.diagnose.asking import ENDS_IN_QUESTION, FEWEST_POINTS, QUESTION, YES_OR_NO, only_wants
+from phalanx.diagnose.asking import (
+    ENDS_IN_QUESTION,
+    FEWEST_POINTS,
+    NO_TROUBLE,
+    QUESTION,
+    YES_OR_NO,
+    hands_in_change,
+    only_wants,
+)
 from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.cues import CUES, ERROR, FAILURE, FAMILIES, HANG, HANG_AT, HANG_POINTS, MENTION, TOPICS
 from phalanx.diagnose.guess import guess, told_by_words
@@ -36,6 +44,7 @@ _TOLD_ERROR = re.compile(r"error\b|exception\b|\bfail(?:s|ed|ure|ures)?\b|\bcras
 # Failures that people have no words of their own for: a hang, a crash or a lack of memory they would name.
 _WORDLESS = (
     "comm.setup-failure",
+    "prep.model-loading-failure",
     "prep.other",
     "fail.communication-error",
     "fail.device-error",
@@ -43,10 +52,14 @@ _WORDLESS = (
     "fail.tensor-mismatch",
 )
 _CLEARLY = 1.0  # points by which words for another stage must be ahead
+_KILLED = "killed-by-signal"  # the cause that a rule gives which knows nothing but the signal
+_ONE_STAGE = 0.7  # the share of the words that leaves no doubt of it
+_EXCHANGE_AT = {Stage.PREP: "prep.communication-error", Stage.TRAIN: "fail.communication-error"}
 _ANY_STAGE = 0.25  # what a stage counts of which the words do not speak
 _EXCEPTION = re.compile(r"(?P<type>\b[A-Za-z_][\w.]{0,120}(?:Error|Exception)):(?: .*|$)")
+_EXCEPTION_NAME = re.compile(r"\b[A-Z][A-Za-z]+(?:Error|Exception)\b")
 _TAG = re.compile(r"(?i)^\W*\[(?:bug|question|help|issue|q)\b[^\]]{0,20}\][\s:]*")  # sorts a post: says nothing of it
-_NAMED_IN_TITLE = 3.0  # points of what an exception is whose name stands in the title
+_NAMED_IN_TITLE = 5.0  # points of what an exception is whose name stands in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,7 @@ class Complaint:
     exception: Event | None
     stages: dict[Stage, float]  # how much the words speak for each, as shares of one; empty where they say nothing
     only_asks: bool  # how something is done, not what went wrong
+    is_change: bool  # a change that is handed in, with what it mends
     fewest: float  # points without which its words say nothing
     said: str  # the words, without what they only mention
     tells_of_error: bool  # in their own words, with a program's beside them
@@ -86,7 +100,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     points: defaultdict[str, float] = defaultdict(float)
     quotes: dict[str, str] = {}
     beside = _BESIDE if _TOLD_ERROR.search(title) and not HANG.search(title) else 1.0
-    exception = _exception_in(file, messages)
+    exception = _exception_in(file, messages) or _exception_named(file, title)
     aside = _BESIDE if _TOLD_ERROR.search(title if exception is None else prose) else 1.0
     for text, factor in ((title, _IN_TITLE), (body[:OPENING], 1.0), (body[OPENING:], _LESS_SURE)):
         for symptom, gained, quote in _said(text, prose, framework, is_pasted=exception is not None):
@@ -103,6 +117,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         quotes.setdefault(told_by, exception.text)
     is_question = QUESTION.search(title) is not None and not FAILURE.search(title)
     is_told_in_title = bool(_said(title, prose, framework))
+    is_named = bool(_said(NO_TROUBLE.sub(" ", title), prose, framework) or _said(body, prose, framework))
     if YES_OR_NO.search(title) and max(points.values(), default=0.0) < FEWEST_POINTS:
         is_question = True
     if (
@@ -115,8 +130,11 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
     tells_little = is_question or ("?" in body and not ERROR.search(prose))
     failure = None if tells_little else FAILURE.search(prose)
     is_told_plainly = max(points.values(), default=0.0) >= _PLAINLY
-    only_asks = (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose)) or (
-        exception is None and only_wants(title, body, points, is_told=is_told_in_title)
+    is_change = hands_in_change(title, body, is_told=is_told_in_title)
+    only_asks = (
+        is_change
+        or (is_question and not is_told_plainly and not ERROR.search(prose) and not HANG.search(prose))
+        or (exception is None and only_wants(title, body, points, is_told=is_told_in_title, is_named=is_named))
     )
     fewest = _FEWEST_IN_QUESTION if is_question else FEWEST_POINTS
     told = failure[0] if failure else ""
@@ -129,6 +147,7 @@ def read_complaint(file: str, prose: str, messages: Sequence[str] = (), framewor
         exception,
         told_stages(prose),
         only_asks,
+        is_change,
         fewest,
         prose,
         bool(messages) and _TOLD_ERROR.search(prose) is not None,
@@ -142,6 +161,12 @@ def _exception_in(file: str, messages: Sequence[str]) -> Event | None:
             kind = match["type"].rsplit(".", 1)[-1]
             return Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": kind})
     return None
+
+
+def _exception_named(file: str, title: str) -> Event | None:
+    """An exception of which the title has no more than the name: "fails at startup due to FileExistsError"."""
+    match = _EXCEPTION_NAME.search(title)
+    return match and Event(EventKind.EXCEPTION, match[0], file, 0, source="prose", data={"type": match[0]})
 
 
 def _said(text: str, whole: str, framework: str | None, *, is_pasted: bool = False) -> list[tuple[str, float, str]]:
@@ -184,6 +209,11 @@ class Complaints:
         """Nobody tells of trouble: what the words may mean otherwise is no evidence."""
         return bool(self.all) and all(complaint.only_asks for complaint in self.all)
 
+    @property
+    def only_mend(self) -> bool:
+        """Nothing but changes that are handed in."""
+        return bool(self.all) and all(complaint.is_change for complaint in self.all)
+
     def points(self, symptom: str, *, with_alike: bool) -> float:
         """What the words speak for a symptom, or for one like it, with how often it occurs as the tie-break."""
         said = [self._points(complaint, symptom) for complaint in self.all]
@@ -219,6 +249,10 @@ class Complaints:
 
     def place(self, claim: Claim) -> None:
         """Choose the symptom that a rule has at an earlier stage, where the evidence tells none and the person says that it happened there."""
+        if claim.rule is not None and claim.rule.cause == _KILLED:
+            claim.symptom = "fail.out-of-memory"  # who had ended the job would not ask why it was killed
+        if claim.from_prose and claim.symptom in _EXCHANGE_AT.values():
+            self._place_exchange(claim)
         if claim.rule is None or claim.from_prose or claim.stage is not None or not claim.rule.by_stage:
             return
         if Stage.of_symptom(claim.symptom) is not Stage.TRAIN:
@@ -227,6 +261,13 @@ class Complaints:
         told, known = (self.points(symptom, with_alike=False) for symptom in (likely, claim.symptom))
         if told >= known + _CLEARLY:
             claim.symptom = likely
+
+    def _place_exchange(self, claim: Claim) -> None:
+        """A failing exchange of which only words tell is the symptom of the stage that they clearly speak of."""
+        for complaint in self.all:
+            stage = max(_EXCHANGE_AT, key=lambda one: complaint.stages.get(one, 0.0))
+            if complaint.stages.get(stage, 0.0) >= _ONE_STAGE and claim.symptom == "fail.communication-error":
+                claim.symptom = _EXCHANGE_AT[stage]
 
     def is_in_title(self, claim: Claim) -> bool:
         """A program's message that the claim rests on is the title of a report: that is what the person asks about."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from phalanx.diagnose.threads import is_feeding
 from phalanx.model import Event, Frame, Stage
 from phalanx.model.lazy import lazy
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -113,6 +114,7 @@ _DATA_LINES = lazy(
     r"|\b(?:batch|b|sample|item|record|row|example|features)\[[\"']"
     r"|\bnext\((?:iter\()?\w*(?:it|iter|loader|data|dl|train|gen)\w*\)|\bfor .+ in (?:enumerate\()?\w*(?:loader|dataset|data)\b"
 )
+_DATA_LISTS = lazy(r"\b(?:\w+_)?(?:shards?|files?|filenames|paths?|splits?|partitions?|urls?)\[", re.I)
 _OF_THE_LANGUAGE = frozenset(
     ("KeyError", "IndexError", "NameError", "UnboundLocalError", "ZeroDivisionError", "TypeError", "UnicodeDecodeError")
 )
@@ -128,6 +130,8 @@ _OF_TYPES = lazy(
 _RENDEZVOUS_VARIABLES = lazy(
     r"environ.{0,12}\b(?:\w*(?:RANK|WORLD|MASTER|COORDINATOR|NPROC|NNODES)\w*|SLURM_\w+|OMPI_\w+|TF_CONFIG)\b"
 )
+_VARIABLES = lazy(r"\benviron(?:\[|\.__getitem__)")
+_OF_VARIABLES = ("fix-command-line", "fix-communication-configuration", "fix-consistency-between-devices")
 _STATES = lazy(
     r"load_state_dict|torch\.load\(|\b(?:ck(?:pt)?|checkpoint|snapshot|saved|loaded|state(?:_dict)?)\[[\"']"
 )  # what a checkpoint was expected to hold
@@ -168,6 +172,8 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     asked = event.user_frame.source if event.user_frame is not None else ""
     if _RENDEZVOUS_VARIABLES.search(asked):
         return Guess("comm.setup-failure", ("fix-communication-configuration", "fix-command-line"))
+    if kind == "KeyError" and _VARIABLES.search(asked):
+        return Guess(_BY_STAGE[stage], _OF_VARIABLES)
     own = _raised_by_user(event, kind)
     if (own is not None or _is_refused_there(event, kind)) and _is_about_data(event):
         return Guess("prep.data-loading-failure", ("fix-dataset", "fix-behavior-logic", "fix-dataset-api-usage"))
@@ -232,10 +238,15 @@ def _is_refused_there(event: Event, kind: str) -> bool:
 
 def _is_about_data(event: Event) -> bool:
     frames = [frame for frame in event.frames if frame.is_user_code]
-    return any(
+    return is_feeding(event) or any(
         _DATA_PLACES.search(frame.path) or _DATA_FUNCTIONS.match(frame.function)
         for frame in frames
-    ) or bool(frames and _DATA_LINES.search(frames[-1].source))  # fmt: skip
+    ) or bool(frames and (_DATA_LINES.search(frames[-1].source) or _lacks_an_entry(event, frames[-1])))  # fmt: skip
+
+
+def _lacks_an_entry(event: Event, frame: Frame) -> bool:
+    """A list of files or shards is shorter than the ranks that take from it."""
+    return event.text.startswith(("IndexError", "KeyError")) and _DATA_LISTS.search(frame.source) is not None
 
 
 def _library_paths(event: Event) -> list[str]:

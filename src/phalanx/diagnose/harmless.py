@@ -1,4 +1,5 @@
-"""What sounds like trouble and hurt nobody: warnings apart from the training, messages that say what is done instead, leaders that leave first."""
+"""What sounds like trouble and hurt nobody: warnings apart from the training, messages that say what is done instead, leaders that leave first,
+peers that are missed when all are through."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ def is_harmless(event: Event, file: FileSurvey, history: History) -> bool:
     """A line of a job in which nobody failed, and after which nothing was missing."""
     if event.kind is not EventKind.LINE or history.exceptions or any(history.exit_codes.values()):
         return False
-    return _was_only_warned(event, file, history) or _was_handled(event, file) or _left_last(event, file, history)
+    return (
+        _was_only_warned(event, file, history)
+        or _was_handled(event, file)
+        or _left_last(event, file, history)
+        or _was_told_after_the_end(event, file, history)
+    )
 
 
 def _was_only_warned(event: Event, file: FileSurvey, history: History) -> bool:
@@ -57,3 +63,11 @@ def _left_last(event: Event, file: FileSurvey, history: History) -> bool:
     trained = [entry for entry in entries if entry.last_progress is not None]
     own = file.ranks.get(event.rank)
     return own in trained and len(trained) > 1 and len({entry.position for entry in trained}) == 1
+
+
+def _was_told_after_the_end(event: Event, file: FileSurvey, history: History) -> bool:
+    """Several ranks, and each of them had said that it is through: who is missed then has left as it should."""
+    own = file.ranks.get(event.rank)
+    ranks = history.world.ranks
+    has_ended = own is not None and own.finished is not None and own.finished < event.line
+    return has_ended and event.rank is not None and len(ranks) > 1 and all(rank.finished for rank in ranks)

@@ -8,6 +8,7 @@ import signal
 from functools import cached_property
 
 from phalanx.diagnose.harmless import WARNING, is_harmless
+from phalanx.diagnose.threads import starved_by
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -19,7 +20,7 @@ _RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them
 _WRAPPERS = re.compile(
     r"ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException|SystemExit|KeyboardInterrupt"
     r"|BrokenProcessPool|SignalException|Horovod detected that one or more processes exited|RayTaskError|TrainingFailedError"
-    r"|WorkerGroupError|BrokenPipeError|GracefulExit"
+    r"|WorkerGroupError|BrokenPipeError|GracefulExit|Job has been shutdown, see above error"
 )
 
 
@@ -264,8 +265,10 @@ class History:
         file = self.file_of(event)
         if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
             return False
-        if is_harmless(event, file, self) or self._was_restarted_after(event):
+        if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
+        if starved_by(event, file):
+            return False
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
         if event.rank is not None:
@@ -277,6 +280,12 @@ class History:
             line = self._first_got_over(event)
             if entry is not None and _later(entry.last_progress, entry.finished, line):
                 return True
+            if (
+                entry is not None
+                and (line < event.line or entry.last_ordinary > event.line)
+                and self._ended_well_after(event)
+            ):
+                return True  # it raised that before or spoke on, and another rank tells for all that they are done
             return entry is not None and self._others_trained_on(event, file, entry)
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False

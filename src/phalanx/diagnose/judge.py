@@ -54,6 +54,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
             claim.symptom = "build.install-failure"
     _set_back_later_attempts(claims, history)
+    _set_back_launchers(claims, history)
     assign_blame(claims, history)
     for claim in claims:
         if (deviation := deviation_of(claim, history)) is not None:
@@ -66,7 +67,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
         for claim in claims:
             complaints.place(claim)
         if complaints.only_ask:
-            claims = [claim for claim in claims if not claim.from_prose]
+            claims = [claim for claim in claims if not claim.from_prose and not complaints.only_mend]
     ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     if complaints is not None and not (complaints.name_nothing and _tells_by_itself(ordered, history)):
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
@@ -80,6 +81,24 @@ def _set_back_later_attempts(claims: list[Claim], history: History) -> None:
         return
     for claim in claims:
         if attempts[id(claim)] == {False} and _is_about_meeting(claim):
+            claim.depth = Claims.VICTIM
+
+
+def _set_back_launchers(claims: list[Claim], history: History) -> None:
+    """A launcher that gives up waiting for workers after one has failed (Horovod's elastic driver) suffers from what that one says."""
+    deaths = [event for event in history.own_deaths if event.data["code"] != 0]
+    others = [
+        claim for claim in claims if claim.fatal and not _is_about_meeting(claim) and claim.depth is not Claims.VICTIM
+    ]
+    told = [proof.event for claim in others for proof in claim.roots if proof.event.rank is not None]
+    first: dict[str, int] = {}
+    for event in told + deaths if told else []:
+        first[event.file] = min(event.line, first.get(event.file, event.line))
+    for claim in claims:
+        own = [proof.event for proof in claim.roots]
+        if own and _is_about_meeting(claim) and all(
+            event.rank is None and first.get(event.file, event.line) < event.line for event in own
+        ):  # fmt: skip
             claim.depth = Claims.VICTIM
 
 

@@ -20,7 +20,9 @@ from phalanx.sources.scales import Measured
 _FEWEST = 3  # steps at which a reduced number must be the sum
 _FEWEST_ALONE = 4  # the same, where one rank tells for all
 _SAME_STEPS = 2  # steps reported with both numbers of devices
+_COUNTS = 3  # numbers of devices with which one loss each was reported
 _EXACT = 0.004  # of a sum: numbers are printed rounded
+_EXACT_IN_TABLE = 0.05  # of the loss for each device, from run to run
 _ABOUT = 0.2  # of a ratio: ranks' own numbers are alike, and so are first losses of two runs
 _NO_GAIN = 0.95  # times the throughput of one device that more of them reach at most
 
@@ -102,6 +104,20 @@ def _loss_by_devices(measured: list[Measured]) -> Iterator[tuple[str, Measured]]
                 one = by_devices[many][shared[0]]
                 yield f"with {many} devices the loss is {times:g} {word} with {few}", one
                 return
+    yield from _loss_in_a_table(by_devices)
+
+
+def _loss_in_a_table(by_devices: dict[int, dict[Position, Measured]]) -> Iterator[tuple[str, Measured]]:
+    """One loss for each number of devices, and all are proportional to it: two would be chance."""
+    if len(by_devices) < _COUNTS or any(len(told) != 1 for told in by_devices.values()):
+        return
+    single = {devices: next(iter(told.values())) for devices, told in by_devices.items()}
+    few, many = min(single), max(single)
+    for word, power in (("times as large as", 1), ("times smaller than", -1)):
+        shares = [one.value / devices**power for devices, one in single.items()]
+        if max(shares) < (1 + _EXACT_IN_TABLE) * min(shares):
+            yield f"with {many} devices the loss is {many / few:g} {word} with {few}", single[many]
+            return
 
 
 def _speed_by_devices(measured: list[Measured]) -> Iterator[tuple[str, Measured]]:

@@ -24,6 +24,9 @@ _WAITS = re.compile(
 _LAUNCHER = re.compile(
     r"torch/distributed/(?:run|launcher|elastic)|horovod/runner|torch/multiprocessing/spawn|subprocess\.py|accelerate/commands"
 )
+# Where a rank waits for its own data, not for peers: a loader whose workers stand still, a queue that nobody fills.
+_FEEDS = re.compile(r"torch/utils/data/dataloader\.py |/(?:queue|queues)\.py get$")
+_OF_FEEDS = ("fix-dataset-api-usage", "fix-behavior-logic", "fix-memory-or-core-setting")
 _SYMPTOMS: dict[Stage | None, str] = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}
 
 
@@ -36,11 +39,14 @@ def find_silent_hang(history: History) -> list[Claim]:
     stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
     waiting = [event for event in stacks if _is_waiting(event)]
     elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]
+    starving = [event for event in stacks if _is_starving(event)]
     if stacks and not waiting and len(history.world.all_ranks) < 2:
         return []  # one process, stopped in the middle of its own work: nothing says that it stood still
+    if stacks and all(_is_importing(event) for event in stacks):
+        return []  # it was stopped while it was still coming up
     progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
     stages = [stage_of(event, history.file_of(event), progressed) for event in waiting]
-    stage = stages[0] if stages else (Stage.TRAIN if progressed else None)
+    stage = stages[0] if stages else (Stage.TRAIN if progressed else Stage.PREP if starving else None)
     proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]
     if not proofs:
         proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
@@ -49,7 +55,7 @@ def find_silent_hang(history: History) -> list[Claim]:
         symptom=_symptom(stage, history),
         cause="stopped-from-outside-while-waiting",
         title="The job stood still until it was ended from outside",
-        summary=_summary(waiting, elsewhere),
+        summary=_summary(waiting, elsewhere, starving),
         depth=Claims.SYMPTOM,
         blame=Blame.SILENT,
         fatal=True,
@@ -57,6 +63,7 @@ def find_silent_hang(history: History) -> list[Claim]:
         confidence=Confidence.POSSIBLE,
         proofs=proofs + [Proof(event, Role.SUPPORTS) for event in elsewhere if waiting],
         stage=stage,
+        patterns=_OF_FEEDS if starving else (),
     )
     standing = frozenset(event.rank for event in waiting if event.rank is not None)
     others = frozenset(event.rank for event in elsewhere if event.rank is not None)
@@ -79,11 +86,23 @@ def _is_launcher(event: Event) -> bool:
     )
 
 
+def _is_importing(event: Event) -> bool:
+    return any(frame.path.startswith("<frozen importlib") for frame in event.frames[-8:])
+
+
+def _is_starving(event: Event) -> bool:
+    return any(_FEEDS.search(f"{frame.path} {frame.function}") for frame in event.frames)
+
+
 def _is_waiting(event: Event) -> bool:
-    return any(_WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in event.frames[-6:])
+    return not _is_starving(event) and any(
+        _WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in event.frames[-6:]
+    )
 
 
-def _summary(waiting: list[Event], elsewhere: list[Event]) -> str:
+def _summary(waiting: list[Event], elsewhere: list[Event], starving: list[Event]) -> str:
+    if starving and not waiting:
+        return f"{{ranks|The process}} waited for its own data{_where(starving[0])}: the workers or threads that load it stood still or were gone. The job was then ended from outside."
     if waiting and elsewhere:
         return f"{{ranks|Some ranks}} waited in a collective{_where(waiting[0])}, while {{culprits|another rank}} was elsewhere{_where(elsewhere[0])}; the job was then ended from outside."
     if waiting:

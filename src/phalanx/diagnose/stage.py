@@ -44,6 +44,8 @@ _PREP_FUNCTIONS = lazy(
     re.I,
 )
 _COMM_FUNCTIONS = lazy(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
+# TensorFlow names what it executes in its statuses: the function of Keras that makes a step.
+_STEP_OF_GRAPH = lazy(r"__inference_\w*(?:train|test|predict)_(?:function|step)_\d")
 _BUILD_SIGNS = lazy(r"setup\.py|pip[/ ]|pip-(?:install|req-build|build)-|CMake|building '|egg_info|bdist_wheel")
 
 
@@ -54,7 +56,7 @@ def stage_of(event: Event, file: FileSurvey | None, after_progress: bool) -> Sta
     by_frames = _by_frames(event)
     if by_frames is Stage.BUILD:
         return by_frames
-    if after_progress or _progressed_before(event, file):
+    if after_progress or _progressed_before(event, file) or _STEP_OF_GRAPH.search(event.text):
         return Stage.TRAIN
     return by_frames
 

@@ -12,6 +12,7 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.sources.readers.tracebacks import TRUNCATED
 
 _OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
 # What an exit status alone says. A shell ends with 126 where it may not run the command, with 127 where it does not find it.
@@ -20,7 +21,10 @@ _OF_EXITS = {
     -signal.SIGKILL: "fail.out-of-memory",
     126: "fail.path-error",
     127: "fail.path-error",
+    2: "prep.other",  # arguments are read before anything is trained
 }
+_LAUNCHER = ("torch/distributed/run.py", "torch/distributed/launcher/api.py", "accelerate/commands/launch.py")
+_PROGRAMS = ("/torchrun", "/accelerate", "/deepspeed")
 _OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
 # A status of its own is the script's: an exception whose traceback is not here, or its own decision to leave. Parsers of arguments leave with 2.
 _OF_SCRIPTS = ("fix-behavior-logic", "fix-distributed-api-usage", "fix-framework-version")
@@ -29,6 +33,9 @@ _OF_ABORTS = ("fix-dependency-version", "fix-framework-version", "fix-memory-or-
 _OF_ARGUMENT_PARSERS = ("fix-command-line", *_OF_SCRIPTS[:2])
 _REFUSED = 2
 _FIRST_OF_SHELLS = 126
+_STOPS = re.compile(
+    r"\b(?:stopp|abort|exit|terminat|quitt)ing\b", re.I
+)  # what a script says before it leaves by itself
 _ABORTED = 128 + signal.SIGABRT  # as a shell tells it
 
 
@@ -51,7 +58,7 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         speaker = (event.file, event.rank)
         if speaker in speakers_explained or (event.file, event.line) in explained or history.went_on_after(event):
             continue
-        if _only_passes_on(event) and len(history.exceptions) > 1:
+        if (_only_passes_on(event) and len(history.exceptions) > 1) or _is_launchers_own(event):
             continue
         previous = last.get(speaker)
         if previous is None or event.data.get("is_nested") or not previous.data.get("is_nested"):
@@ -61,6 +68,8 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         groups.setdefault(_alike(event), []).append(event)
     made = [_from_exceptions(group, history) for group in groups.values()]
     words = {event.rank for event in history.exceptions} | {rank for claim in claims for rank in claim.printers}
+    if any(_STOPS.search(proof.event.text) for claim in claims for proof in claim.roots):
+        words.add(None)
     # An exception without a rank may well be the words of a rank that ended with status 1.
     silent_deaths = [
         event
@@ -85,6 +94,13 @@ def _handed_over_alone(history: History) -> Iterator[Event]:
 def _only_passes_on(event: Event) -> bool:
     """The parent's exception, which quotes that of the process it had started."""
     return bool(event.frames) and event.frames[-1].path.endswith("torch/multiprocessing/spawn.py")
+
+
+def _is_launchers_own(event: Event) -> bool:
+    """The launcher's exception, cut off before it says which of its processes failed."""
+    if event.data.get("type") != TRUNCATED or not any(frame.path.endswith(_LAUNCHER) for frame in event.frames):
+        return False
+    return event.user_frame is None or event.user_frame.path.endswith(_PROGRAMS)
 
 
 def _alike(event: Event) -> str:

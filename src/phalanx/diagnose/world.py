@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from phalanx.frameworks import load_frameworks, recognise
 from phalanx.frameworks.launchers import LAUNCHERS, recognise_launcher
 from phalanx.model import EventKind, Host, Rank, World
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources import Observations
 from phalanx.sources.survey import RankSurvey
 
@@ -18,7 +19,6 @@ _CONNECTED = re.compile(
     r"|Coordination agent has successfully connected|All distributed processes registered|process group (?:is )?(?:initialized|ready)"
 )
 SIGNS = {name: framework.SIGNS for name, framework in load_frameworks().items()} | LAUNCHERS | {CONNECTED: _CONNECTED}
-_SANE_WORLD = 200_000
 
 
 def build_world(seen: Observations) -> World:
@@ -44,7 +44,7 @@ def build_world(seen: Observations) -> World:
             codes.setdefault(event.rank, int(event.data["code"]))
             if event.host:
                 hosts.setdefault(event.rank, event.host)
-    numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys()) if n < _SANE_WORLD})
+    numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys()) if n < LARGEST_WORLD})
     ranks = tuple(_rank(number, entries[number], files[number], hosts, codes) for number in numbers)
     by_host: dict[str, list[int]] = defaultdict(list)
     for number, host in sorted(hosts.items()):

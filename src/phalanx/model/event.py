@@ -53,6 +53,8 @@ class Frame:
             return path.removesuffix(".py") not in sys.stdlib_module_names
         if path.split("/", 1)[0] in _PACKAGES:
             return False
+        if "/bin/" in path and not path.endswith(".py"):
+            return False  # the scripts that packages install for their commands: torchrun, accelerate, deepspeed
         library = (
             "site-packages/",
             "dist-packages/",

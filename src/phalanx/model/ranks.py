@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LARGEST_WORLD = 200_000  # a rank or a world beyond that is no number of a rank, or made up to fill the memory
 _SHORTEST_SPAN = 4  # in a sentence; shorter ones are read more easily number by number
 _MOST_PARTS = 12
 

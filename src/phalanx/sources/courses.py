@@ -30,6 +30,7 @@ _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("seconds", "_ms", 12, lazy(rf"\b(?:step|iter(?:ation)?|batch|epoch)_ms\b{_GAP}{_PLAIN}")),
     ("seconds", "time", 12, lazy(rf"\b(?:(?:step|iter(?:ation)?|epoch|batch)[ _]time|time per (?:step|iteration|batch|epoch))\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}")),
     ("seconds", "s/", 48, lazy(r"(?P<before>\d+(?:\.\d+)?)\s*(?:m?s|sec)/(?:step|it|iter|batch|epoch)\b")),
+    ("seconds", "s)", 16, lazy(r"\(\s?(?P<before>\d{1,6}\.\d{1,6})\s?s\)")),
     ("data seconds", "data", 0, lazy(rf"\bdata(?:[ _]?load(?:ing|er)?)?[ _]?(?:time|wait|sec(?:ond)?s|s|ms)?\b(?:\s*\(m?s\))?{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("compute seconds", "fwd", 0, lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),
     ("compute seconds", "forward", 0, lazy(rf"\b(?:fwd|forward)[ _/+&]*(?:bwd|backward)?[ _]?(?:time|sec(?:ond)?s|s|ms)?\b{_GAP}{_PLAIN}(?=\s*m?s\b|[,;\s}}|]|$)")),

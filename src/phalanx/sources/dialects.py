@@ -77,6 +77,11 @@ _INSIDE_AT_FIRST = (
 _INSIDE = re.compile(f"{_INSIDE_ANYWHERE}|{_INSIDE_AT_FIRST}", re.I)
 # The same for text in lower case: expressions that ignore case are slow, and what stands first need not be tried at every character.
 _INSIDE_LOW, _INSIDE_LOW_LATER = re.compile(_INSIDE.pattern), re.compile(_INSIDE_ANYWHERE)
+# What loggers put before the words of a script: `INFO:root:`, ` | INFO     | __main__:main:15 - `, ` - trainer - INFO - `, `[INFO] `, `INFO trainer.loop: `.
+_HEAD_LOW = re.compile(
+    r"[\s|:\[-]*(?:[\w.]{1,40}\s*[|:-]\s*)?(?:info|debug|warn(?:ing)?|error|critical|success)\b\]?\s*(?:\[[^\]]{1,40}\]\s*)?[|:-]*\s*"
+    r"(?:[\w.<>:/-]{1,60}?(?:\s*[|-]\s+|:\s*))?(?=(?:global[ _])?rank|worker|proc|trainer)"
+)
 _INSIDE_SCOPE = 160
 _BAR_END = 48  # characters: "?it/s, loss=2.31"
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
@@ -183,7 +188,10 @@ def rank_inside(scope: str, low: str) -> re.Match[str] | None:
     """Where a line, given as it is and in lower case, tells the rank of its writer."""
     if not scope.isascii():
         return _INSIDE.search(scope)
-    return _INSIDE_LOW.match(low) or _INSIDE_LOW_LATER.search(low, 1)
+    told = _INSIDE_LOW.match(low) or _INSIDE_LOW_LATER.search(low, 1)
+    if told is None and (head := _HEAD_LOW.match(low)) is not None:
+        return _INSIDE_LOW.match(low[head.end() :])
+    return told
 
 
 def _matches_of(form: _Form, bodies: Sequence[str]) -> list[re.Match[str]]:

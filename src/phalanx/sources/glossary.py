@@ -19,7 +19,7 @@ _ENGLISH = {
     # what it is about
     "训练": "training", "微调": "finetuning", "模型": "model", "权重": "weights", "参数": "parameters", "梯度": "gradients", "损失": "loss",
     "精度": "accuracy", "准确率": "accuracy", "结果": "results", "速度": "speed", "显存": "gpu memory", "内存": "memory", "显卡": "gpus",
-    "多卡": "multi-gpu", "单卡": "single gpu", "双卡": "two gpus", "多机": "multi-node", "单机": "single node", "两台": "two machines",
+    "多卡": "multi-gpu", "多gpu": "multi-gpu", "多GPU": "multi-gpu", "单gpu": "single gpu", "单GPU": "single gpu", "实现": "do", "单卡": "single gpu", "双卡": "two gpus", "多机": "multi-node", "单机": "single node", "两台": "two machines",
     "节点": "nodes", "进程": "process", "分布式": "distributed", "数据集": "dataset", "预处理": "preprocessing", "分词": "tokenization", "数据": "data", "加载": "loading", "读取": "reading",
     "保存": "saving", "断点": "checkpoint", "恢复": "resume", "安装": "install", "编译": "compile", "导入": "import", "连接": "connection",
     "通信": "communication", "初始化": "initialization", "启动": "start", "验证": "validation", "评估": "evaluation", "推理": "inference",

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from phalanx.model.lazy import lazy
+from phalanx.sources.fences import FENCE, LONE_TICK, names_in, outside_and_inside, points_below
 from phalanx.sources.glossary import has_ideograms, with_english
 from phalanx.sources.progress import position_of
 from phalanx.sources.scanner import Needle, NeedleSet
@@ -39,7 +40,9 @@ _FORM = lazy(
     r"|URL\(s\) with the issue|Description of issue \(what needs changing\)"
     r"|code to reproduce the (?:issue|problem|bug)\W*$|Other info ?/ ?logs|Source code ?/ ?logs"
     r"|Include any logs or source code|GPU model and memory|(?:CUDA|cuDNN|CUDA/cuDNN|Bazel|Python|GCC/Compiler|NCCL|MPI|Horovod|Framework|TensorFlow|PyTorch|Spark[ /\w]*|CMake|OS and|Ray) version\b.{0,40}$"
-    r"|^\W*\d?\d?\W*Framework: \(",
+    r"|^\W*\d?\d?\W*Framework: \("
+    r"|^\W*(?:[xX\d]\W+)?(?:The problem arises? when using|The tasks? I am working on is|Model I am using \(|Language I am using the model|(?:The|An) official(?:ly supported)? (?:example scripts|task)|My own (?:modified scripts|task or dataset)|an official GLUE)"
+    r"|Thanks for your error report|I have (?:searched|read|checked|verified|included) (?:related issues|the|that|in the)\b.{0,80}(?:issues|documentation|README|help|bug reports?|branch|section|requests?|list|guide|log)|The bug has not been fixed in the latest|Search before asking|Are you willing to submit a PR|I[’']d like to help by submitting|What command or script did you run|Did you (?:make any modifications|understand what you have modified)|What dataset did you use|Please run `\S+ ?\S+` to collect|You may add addition that may be helpful|How you installed PyTorch",
     re.I,
 )
 # What people answer to it on a line of its own: "no, not hang" complains of nothing.
@@ -50,14 +53,13 @@ _TITLE_END = " ¶ "  # stands between the title and the rest
 _TITLE_WORD = lazy(r"^[A-Za-z][\w'’]*(?:[-/][A-Za-z][\w'’]*)*[,.;:?!)]*$")
 _WORD = lazy(r"^[A-Za-z][a-z'’]*[,.;:?!)]*$|^I$|^[a-z_.]+\(\)$")
 _ADDRESS = lazy(r"https?://\S+")
-_FENCE = lazy(r"^\s*(?:```|~~~)")
-_LONE_TICK = lazy(r"^\s*`\s*$", re.MULTILINE)
 _FENCES = ("```", "~~~")
-_RAISED = lazy(r"^(?:\[[^\]]{1,40}\] ?)?[\w.]*(?:Error|Exception): \S")
+_RAISED = lazy(r"^(?:\[[^\]]{1,40}\] ?)?[\w.]*(?:Error|Exception)(?:: \S|:?\s*$)")
+_MESSAGE_TITLE = lazy(r"(?:[A-Za-z_][\w.]*\.)?\w*(?:Error|Exception)(?:: \S|:?\s*$)|File \"")
 _MACHINE = lazy(r"^\s*(?:> ?)?(?:File \"|at |>>|\$ |#include|import (?!errors?\b|fail|issues?\b|problems?\b)|from \w+ import|\d{4}-\d\d-\d\d|[MTWFS][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:|\[[^\]]*\d[^\]]*\]|Traceback|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[: ]|[\w.]*(?:Error|Exception|Warning):|\W{0,3}\S+\.py:\d+: \w*Warning:)")  # fmt: skip
 _MACHINE_ANYWHERE = lazy(_MACHINE.pattern, re.MULTILINE)
 _TROUBLE = lazy(
-    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
+    r"\w(?:Error|Exception)\b|\bWARN\b|FATAL|[Ii]ncompatible|\b[Ee]rror \d+\b|terminate called after throwing|undefined symbol: |cannot open shared object|\b(?:[Ff]ailed|[Oo]ut of range|[Cc]annot|[Uu]nable|[Ee]rror:)"
 )
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
@@ -86,22 +88,26 @@ def words_of_person(text: str, name: str = "") -> str | None:
     if not is_document and _is_output(text):
         return None
     prose: list[str] = []
-    title = ""
-    in_fence, machine, personal, perhaps, sentences, whole, template, training = False, 0, 0, 0, 0, 0, 0, 0
+    title = _message_as_title(text)
+    machine, personal, perhaps, sentences, whole, template, training = 0, 0, 0, 0, 0, 0, 0
     personal_first = 0  # before anything that tells of steps
     lines = [line for line in text.splitlines() if line.strip()]
     is_form = asks_for_words = False
     by_ticks = (
-        len(_LONE_TICK.findall(text)) % 2 == 0
+        len(LONE_TICK.findall(text)) % 2 == 0
     )  # some people fence with one: an odd number of them closes what began within a line
-    for line in lines:
-        if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)):
-            in_fence = not in_fence
-            continue
+    pointed: list[str] = []  # what is pasted below a sentence that says that it hangs there
+    for line, in_fence in outside_and_inside(lines, by_ticks=by_ticks):
+        is_code = in_fence or _MACHINE.match(line) is not None
+        if is_code and prose and points_below(prose[-1]):
+            pointed.append(line)
+        elif pointed:
+            prose.append(names_in(pointed))
+            pointed = []
         training += position_of(line) is not None
         if line.startswith("#"):
             asks_for_words = _WORDS_WANTED.search(line[:80]) is not None
-        if (in_fence and not asks_for_words) or _MACHINE.match(line):
+        if is_code and not (in_fence and asks_for_words and not _MACHINE.match(line)):
             machine += not in_fence
             continue
         if _TEMPLATE.match(line):
@@ -130,7 +136,10 @@ def words_of_person(text: str, name: str = "") -> str | None:
             continue
         if is_sentence or is_title or (len(words) >= 2 and plain >= 0.8 * len(words)):
             prose.append(line)
-    fences = sum(1 for line in lines if _FENCE.match(line) or (by_ticks and _LONE_TICK.match(line)))
+        elif prose and points_below(prose[-1]):
+            prose.append(names_in([line]))
+    prose += [names_in(pointed)] if pointed else []
+    fences = sum(1 for line in lines if FENCE.match(line) or (by_ticks and LONE_TICK.match(line)))
     is_titled = _has_title(text)
     is_asked_first = is_titled and personal_first >= 1
     if not (is_document or fences or template or is_asked_first) and training >= _MOST_TRAINING * len(lines):
@@ -138,7 +147,7 @@ def words_of_person(text: str, name: str = "") -> str | None:
     is_mostly_said = sentences >= 0.3 * len(lines)
     is_report = (
         is_document
-        or (personal >= 2 and (fences >= 2 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))
+        or (personal >= 2 and (fences >= 1 or template >= 1 or sentences >= _LEAST_SENTENCES * len(lines)))
         or template >= 2
         or (personal >= 1 and (fences >= 2 or is_titled or is_mostly_said))
         or (perhaps >= 1 and (is_titled or is_mostly_said))
@@ -157,6 +166,13 @@ def words_of_person(text: str, name: str = "") -> str | None:
     if not is_report:
         return None
     return fold(with_english(title) + _TITLE_END + with_english(" ".join(prose)))[:_LONGEST_PROSE]
+
+
+def _message_as_title(text: str) -> str:
+    """A program's message on the first line, with nothing below it: what the person asks about."""
+    first, _, rest = text.lstrip().partition("\n")
+    stands_alone = bool(rest.strip()) and not rest.partition("\n")[0].strip()
+    return first[:_LONGEST_TITLE] if stands_alone and _MESSAGE_TITLE.match(first) else ""
 
 
 def _has_title(text: str) -> bool:

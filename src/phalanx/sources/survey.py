@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.progress import Position
@@ -40,7 +41,6 @@ _STATEMENTS = (
 )
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
-_LARGEST_WORLD = 200_000
 _OPENING = 24  # lines before the first step that are kept
 _MOST_REPEATS = 20  # lines that are compared
 _SHORT = 160  # characters: longer ones are seldom what a script tells of itself
@@ -151,7 +151,7 @@ def _world_sizes(sample: bytes) -> Iterator[int]:
         pattern = _STATEMENT[numbers.pop()] if len(numbers) == 1 else _ANY_STATEMENT
         for match in pattern.finditer(sample, start, min(stop, start + 4096)):
             size = int(next(value for value in match.groups() if value is not None))
-            if 0 < size <= _LARGEST_WORLD:
+            if 0 < size <= LARGEST_WORLD:
                 yield size
 
 
@@ -223,5 +223,5 @@ def state_manifest(survey: FileSurvey, data: bytes) -> None:
         return
     survey.signs[SUPERVISED] = _BEYOND_DOUBT
     survey.signs[framework] = _BEYOND_DOUBT
-    if 0 < size <= _LARGEST_WORLD:
+    if 0 < size <= LARGEST_WORLD:
         survey.world_sizes.extend([size] * 1000)

@@ -150,3 +150,36 @@ def test_indented_within_other_output() -> None:
     (event,) = events(text)
     assert event.text.startswith("ModuleNotFoundError: No module named 'tensorflow'")
     assert event.data["type"] == "ModuleNotFoundError"
+
+
+def test_what_a_graph_says_below_the_place_where_its_node_was_made() -> None:
+    """TensorFlow 2.8 to 2.11 repeat the lines of code and name the node again; later releases do neither."""
+    head = (
+        'Traceback (most recent call last):\n  File "/job/train.py", line 24, in <module>\n    coordinator.join()\n'
+        "tensorflow.python.framework.errors_impl.OutOfRangeError: Graph execution error:\n\n"
+    )
+    old = (
+        "Detected at node 'IteratorGetNext' defined at (most recent call last):\n"
+        '    File "/job/train.py", line 21, in step\n      return strategy.run(one, args=(next(it),))\n'
+        "Node: 'IteratorGetNext'\nEnd of sequence\n\t [[{{node IteratorGetNext}}]] [Op:__inference_step_57]\n"
+    )
+    new = (
+        "Detected at node IteratorGetNext defined at (most recent call last):\n"
+        '  File "/job/train.py", line 24, in <module>\n\n  File "/job/train.py", line 21, in step\n\n'
+        "End of sequence\n\t [[{{node IteratorGetNext}}]] [Op:__inference_step_57]\n\nsomething else\n"
+    )
+    for listing in (old, new):
+        (event,) = events(head + listing)
+        assert event.text.endswith(
+            "OutOfRangeError: Graph execution error: End of sequence [[{{node IteratorGetNext}}]] [Op:__inference_step_57]"
+        )
+        assert event.user_frame is not None
+        assert event.user_frame.line == 24
+
+
+def test_a_graph_that_says_nothing_below() -> None:
+    (event,) = events(
+        'Traceback (most recent call last):\n  File "/job/train.py", line 24, in <module>\n    step()\n'
+        "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nDetected at node A defined at (most recent call last):\n"
+    )
+    assert event.text == "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:"

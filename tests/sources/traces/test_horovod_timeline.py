@@ -82,3 +82,10 @@ def test_nothing_but_noise_is_said() -> None:
         list(horovod_timeline.read("x.json", b'[{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1, "pid": 1}]'))
     with pytest.raises(UnreadableError):
         list(horovod_timeline.read("x.json", b"[garbage"))
+
+
+def test_a_rank_beyond_any_world_is_refused() -> None:
+    data = (RECORDED / "horovod-healthy.json").read_bytes()
+    assert b'"name": "2"' in data
+    with pytest.raises(UnreadableError, match="rank 4000000000"):
+        list(horovod_timeline.read("t.json", data.replace(b'"name": "2"', b'"name": "4000000000"')))

@@ -179,3 +179,9 @@ def test_damage_is_said() -> None:
         read('{"nccl_version": "2.28.3", "communicators": [{"hash"')
     with pytest.raises(UnreadableError):
         read(HEAD.format(errors="OK"))
+
+
+def test_a_size_beyond_any_world_is_refused() -> None:
+    report = {"nccl_version": "2.28.3", "communicators": [{"hash": "0x5", "size": 10**12, "ranks": []}]}
+    with pytest.raises(UnreadableError, match="1000000000000 ranks"):
+        list(nccl_ras.read("ras.json", json.dumps(report).encode()))

@@ -74,7 +74,7 @@ def describe(standing: Standing, call: Call) -> str:
 def standing_of(traces: Traces) -> Standing:
     """Draw the tables."""
     members, labels = _groups(traces)
-    world = frozenset(traces.ranks).union(*members.values(), range(min(traces.world_size or 0, 200_000)))
+    world = frozenset(traces.ranks).union(*members.values(), range(traces.world_size or 0))
     positions = _positions(traces)
     kinds = dict(traces.groups.select("group", "description").iter_rows())
     cut = frozenset(file.rank for file in traces.files if file.truncated)

@@ -14,7 +14,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
-TRIGGERS = ("Traceback (most recent call last)",)
+TRIGGERS = ("raceback (most recent call last)",)  # the first letter is often lost where people copy it
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
 # An arrow stands at the frame that caught the exception, where Loguru prints it.
@@ -34,8 +34,15 @@ _INTERRUPTIONS = (
     "SignalException",
     "torch.distributed.elastic.multiprocessing.api.SignalException",
 )
+_IGNORED = lazy(
+    r"^Exception ignored (?:in|while|on)\b"
+)  # what a destructor or a callback raised, with nobody to take it
 _SPAWNED = lazy(r"^-- Process (\d+) terminated with the following error")
 _LONGEST_MESSAGE = 40
+# TensorFlow tells where the graph's node was made before it tells what went wrong there.
+_OF_A_GRAPH = "Graph execution error"
+_MADE_AT = ("Detected at node", "Node: ", "<stack traces unavailable>", "defined at (most recent call last)")
+_LONGEST_LISTING = 400
 
 
 def read(window: Window) -> Iterator[Event]:
@@ -44,7 +51,7 @@ def read(window: Window) -> Iterator[Event]:
     if parsed is None:
         return
     frames, kind_of, first, message, line = parsed
-    before = window.preceding(2)
+    before = list(window.preceding(2))
     spawned = next((match for text in before if (match := _SPAWNED.match(text))), None)
     final = f"{kind_of}: {message}" if message else kind_of
     is_stack = kind_of.endswith(_INTERRUPTIONS)
@@ -60,6 +67,7 @@ def read(window: Window) -> Iterator[Event]:
             "headline": f"{kind_of}: {first}",
             "starts": window.number,
             "is_nested": window.text.lstrip().startswith("Original"),
+            "is_ignored": next((_IGNORED.match(text) is not None for text in before), False),
         },
     )
 
@@ -145,6 +153,8 @@ def looks_like_exception(name: str) -> bool:
 def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
     """The rest of a message of several lines, up to what is plainly another record."""
     parts, blank = [first], False
+    if first.startswith(_OF_A_GRAPH):
+        index = _below_listing(lines, index)
     for place in range(index, index + _LONGEST_MESSAGE):
         line = lines.at(place)
         if line is None:
@@ -165,3 +175,15 @@ def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
             break
         parts.append(body.strip())
     return " ".join(part for part in parts if part)
+
+
+def _below_listing(lines: _Lines, index: int) -> int:
+    """The place of the first line below the frames at which a node was made."""
+    for place in range(index, index + _LONGEST_LISTING):
+        line = lines.at(place)
+        if line is None or _NEXT_RECORD.match(line[1]):
+            break
+        body = line[1]
+        if body.strip() and not body[:1].isspace() and not body.startswith(_MADE_AT):
+            return place
+    return index

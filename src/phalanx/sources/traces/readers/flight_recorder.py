@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.traces.protocol import Group, GroupStatus, RankTrace, UnreadableError
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _KEYS = (b"pg_config", b"pg_status", b"nccl_comm_state", b"nccl_version", b"comm
 _TRIES = 64  # places from the end at which a cut dump may have broken off
 _WORTH_LOOKING = 1 << 13  # bytes of a dump in which calls repeat
 _RANKS = re.compile(r"\[[\d, ]*\]")
-_LARGEST_WORLD = 1_000_000
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -167,7 +167,7 @@ def _rank(dump: dict[Any, Any], columns: Columns) -> int | None:
 
 def _world_size(dump: dict[Any, Any], columns: Columns, config: dict[str, Group]) -> int | None:
     """The size of the group of all ranks, as `phalanx run` writes it, or that of the first group, or of the one that says so."""
-    if type(stated := dump.get("world_size")) is int and 0 < stated <= _LARGEST_WORLD:
+    if type(stated := dump.get("world_size")) is int and 0 < stated <= LARGEST_WORLD:
         return stated
     for group in config.values():
         if group.members and (group.description == "default_pg" or group.name == "0"):

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.model.trace import CallState
 from phalanx.sources.traces.cut_json import load_cut_json
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
@@ -74,6 +75,8 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
     ranks = sorted({rank for one in rounds for rank in one.ready})
     if not ranks:
         raise UnreadableError("it names no rank", "a timeline of a job in which a tensor was negotiated")
+    if ranks[-1] >= LARGEST_WORLD:
+        raise UnreadableError(f"it names a rank {ranks[-1]}")
     world = ranks[-1] + 1
     group = Group("0", "horovod", tuple(range(world)))
     unmarked = sum(not one.ready for one in rounds)

@@ -21,6 +21,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from typing import Any
 
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.model.trace import CallState
 from phalanx.sources.traces.cut_json import load_cut_json
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
@@ -71,8 +72,13 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         columns = _of_gloo(plain, events, base)
     yield RankTrace(
         form=NAME, rank=int(rank) if rank is not None else None, groups=groups, columns=columns, truncated=truncated,
-        host=str(trace["host_name"]) if trace.get("host_name") else None, world_size=info.get("world_size"), notes=notes,
+        host=str(trace["host_name"]) if trace.get("host_name") else None, world_size=_world_size(info), notes=notes,
     )  # fmt: skip
+
+
+def _world_size(info: dict[str, Any]) -> int | None:
+    stated = info.get("world_size")
+    return stated if type(stated) is int and 0 < stated <= LARGEST_WORLD else None
 
 
 def _load(data: bytes) -> tuple[dict[str, Any], bool]:

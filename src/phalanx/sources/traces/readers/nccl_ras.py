@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import LARGEST_WORLD, name_ranks
 from phalanx.model.trace import CallState
 from phalanx.sources.traces.protocol import Group, RankTrace, UnreadableError
 
@@ -135,7 +135,7 @@ def _of_json(text: str) -> list[_Communicator]:
     found: list[_Communicator] = []
     processes: list[dict[int, tuple[Any, ...]]] = []
     for one in raw:
-        made = _Communicator(str(one.get("hash", "?")), int(one.get("size", 0)))
+        made = _Communicator(str(one.get("hash", "?")), _possible(int(one.get("size", 0))))
         where: dict[int, tuple[Any, ...]] = {}
         for member in [*one.get("ranks", []), *one.get("missing_ranks", [])]:
             rank = int(member["rank"])
@@ -163,7 +163,7 @@ def _of_text(text: str) -> list[_Communicator]:
     section, op, listed = "", "", None
     for line in text.splitlines():
         if row := _TABLE.match(line):
-            sizes[int(row[1])] = int(row[4])
+            sizes[int(row[1])] = _possible(int(row[4]))
             total = max(total, int(row[4]))
         elif head := _COMM.match(line):
             current = found.setdefault(head[2], _Communicator(head[2], sizes.get(int(head[1]), 0)))
@@ -189,6 +189,12 @@ def _of_text(text: str) -> list[_Communicator]:
         if made.size == total:  # the communicator of all ranks numbers them as the job does
             made.worlds = {rank: rank for rank in range(made.size)}
     return list(found.values())
+
+
+def _possible(size: int) -> int:
+    if size > LARGEST_WORLD:
+        raise UnreadableError(f"it tells of a communicator of {size} ranks")
+    return size
 
 
 def _fill(one: _Communicator) -> None:
