@@ -84,6 +84,9 @@ def test_who_speaks_stays_known(prefix: str, rank: int | None, host: str | None)
         [f"{number % 2}: {line}" for line in LOG for number in range(2)],
         [f"[1,{number % 2}]<stderr>:{line}" for line in LOG for number in range(2)],
         [f"step {number} loss 2.{number}" for number in range(20)],
+        [f"replicas 2 step {number} loss 2.{number}" for number in range(20)],
+        [f"[2 gpus] step {number} loss 2.{number}" for number in range(20)],
+        [f"2026-11-17 05:00:{number:02d} rank {number % 2} step {number} loss 2.1" for number in range(20)],
         [f"node0:812:901 [0] NCCL INFO {line}" for line in LOG],
         [f"slurmstepd: error: {line}" for line in LOG],
         [f"2026-11-17 05:00:01.5: I tensorflow/core/allocator.cc:10] {line}" for line in LOG],
@@ -92,6 +95,14 @@ def test_who_speaks_stays_known(prefix: str, rank: int | None, host: str | None)
 )
 def test_what_means_something_is_left(lines: list[str]) -> None:
     assert taken_off(lines) is None
+
+
+def test_a_prefix_before_nothing_but_steps_is_taken_off_small_files() -> None:
+    lines = [f"INFO:root:step {number} loss 2.{number}".encode() for number in range(20)]
+    unwrap = prefix_of(lines)
+    assert unwrap is not None
+    assert unwrap(lines[3]) == b"step 3 loss 2.3"
+    assert prefix_of(lines, is_small=False) is None
 
 
 def test_lines_without_the_prefix_are_left_as_they_are() -> None:

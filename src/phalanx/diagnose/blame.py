@@ -93,8 +93,7 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     spoke = _spoke_otherwise(claim, history)
     if history.is_only_report and not everyone - printers <= spoke | history.exit_codes.keys():
         return frozenset()  # what was not pasted may say the same
-    is_part = history.lacks_lines or history.breaks_off
-    if is_part and not everyone - printers <= spoke and not were_killed(claim):
+    if history.lacks_lines and not everyone - printers <= spoke and not were_killed(claim):
         return frozenset()  # nor is it known what was cut off
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)

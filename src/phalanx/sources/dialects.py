@@ -52,7 +52,8 @@ _FORMS = (
     _Form("srun", re.compile(r"\s{0,5}(?P<rank>\d{1,5}): ?"), is_weak=True),
     _Form("bracket", re.compile(r"\[(?P<rank>\d{1,4})\]:?\s"), is_weak=True),
     _Form("column", re.compile(r"\(?(?P<rank>\d{1,4})(?:\)|\s*\|)\s"), is_weak=True),
-    _Form("short", re.compile(r"[\[(<]?(?:[rRwWpP]|(?:global[ _])?[rR]ank[ =_-]?|RANK[ =_-]?|[pP]roc(?:ess)?[ _-]?|GPU[ _]?|gpu[ _]?)(?P<rank>\d{1,4})[\])>]?\s?[:|]?\s"), is_weak=True),
+    _Form("short", re.compile(r"[\[(<]?[rRwWpP](?P<rank>\d{1,4})[\])>]?\s?[:|]?\s"), is_weak=True),
+    _Form("named", re.compile(r"[\[(<]?(?:(?:global[ _])?[rR]ank|RANK|[pP]roc(?:ess)?|GPU|gpu)[ =_-]?(?P<rank>\d{1,4})(?:[\])>]\s?[:|]?|\s?[:|])\s"), is_weak=True),
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
 _ONE_CONTAINER = _Form("container", re.compile(r"(?P<host>[\w.-]+?)\s*\|\s?"), is_weak=True)
@@ -92,7 +93,7 @@ _WEAK = tuple(form for form in _FORMS if form.is_weak)
 _OPENINGS = ("[", "(")
 _ENOUGH = 0.6
 _NUMBERINGS = ("srun", "column")
-_OWN_WORDS = ("short", "column")
+_OWN_WORDS = ("short", "named", "column")
 
 
 @dataclass(slots=True)
@@ -164,7 +165,8 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
     bodies = [_after_time(line) for line in sample]
     forms, first_index = _STRONG, 0
     for form in _WEAK:
-        matches = _matches_of(form, bodies)
+        # what names ranks in words behind a time is understood as it stands, with the time
+        matches = _matches_of(form, sample if form.name == "named" else bodies)
         if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
             continue
         values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}

@@ -32,7 +32,8 @@ _SIGNS = (b'File "', b"Traceback (most", b"[rank", b"<std", b"[default", b"=====
 _BEGINNING = re.compile(
     rb" {1,40}File \"[^\"\n]{1,200}\", line \d|Traceback \(most recent call last\)|\[(?:rank|default)\d+\]:|\[\d+(?:,\d+)?\]<std(?:out|err)>|={20}|[IWEF]\d{4} \d\d:\d\d:\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 )
-_STEPS = re.compile(rb"(?:\[?\w{0,7}\d{1,4}\]?[:|]? )?(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\b[ :=\[]{0,3}\d")
+_STEPS = re.compile(rb"(?:\[\d{1,4}\] )?(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\b[ :=\[]{0,3}\d")
+_CLOSES = (b":", b"|", b"]", b">", b")", b"-", b"*", b"#", b"$")
 _NAMES = re.compile(rb"[^\W\d_]{4}|[|>$#*]")  # what more than a time has
 _LEVEL = rb"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)"
 _DAY = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -50,7 +51,7 @@ _ENDS = b" \t:|]>)}-=\x07"  # what may be the last of a prefix
 _SPEAKS = re.compile(
     rb"NCCL|\b(?:kernel|slurmstepd|srun|mpirun|loss)\b|torch[./]|tensorflow/|\.(?:cc|cpp|cu|hpp|c):|(?:Error|Exception)\b|warning:|error:|fatal:"
 )
-_TELLS_STEPS = re.compile(rb"(?i)\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d+")
+_TELLS_STEPS = re.compile(rb"(?:\[\d{1,4}\] )?(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\b[ :=\[]{0,3}\d")
 _DATE = re.compile(rb"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?")
 _CLOCK = re.compile(
     rb"\d{4}-\d\d-\d\d|\d{1,4}/\d\d?/\d{1,4}|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|(?:%s) {1,2}\d{1,2} |(?<=\d\d:\d\d:\d\d )\d{4}"
@@ -123,16 +124,27 @@ def _prefix(shape: bytes, lines: Sequence[bytes], is_small: bool) -> _Prefix | N
     if len(found) < len(lines) - _others(lines) or _says_something(found):
         return None
     rests = [match.string[match.end() :] for match in found]
-    if not any(_BEGINNING.match(rest) for rest in rests) and not (
-        is_small and any(map(_STEPS.match, rests)) and _NAMES.search(found[0][0])
+    labels = _labels(found)
+    if not any(map(_BEGINNING.match, rests)) and not (
+        is_small and not labels and any(map(_STEPS.match, rests)) and _is_set_apart(found)
     ):
         return None
-    labels = _labels(found)
     if labels is None or (labels and len(found) < len(lines) and not _is_told(found, labels)):
         return None
     if _is_understood([match.string for match in found[:_UNDERSTOOD]], rests[:_UNDERSTOOD], bool(labels)):
         return None
     return _Prefix(pattern, labels, len(found))
+
+
+def _is_set_apart(found: Sequence[re.Match[bytes]]) -> bool:
+    """It has more than a time in it, ends with a sign that closes it, and holds no number that may be one of devices."""
+    first = found[0]
+    numbers = [group for group in range(1, first.re.groups + 1) if not first[group].strip()[:1].isalpha()]
+    return (
+        first[0].rstrip()[-1:] in _CLOSES
+        and _NAMES.search(first[0]) is not None
+        and all(_is_of_clock(found, group) for group in numbers)
+    )
 
 
 def _says_something(found: Sequence[re.Match[bytes]]) -> bool:
