@@ -13,6 +13,7 @@ a rank. Where it tells hosts or ranks apart it stays, in a form that `dialects` 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,7 +25,6 @@ _MOST_OTHERS = 0.05  # of the lines: a launcher's own, or those of a shell at th
 _FEWEST = 4  # lines
 _FEW, _FIRST = 8, 32  # so many lines are compared first, and so many bytes of them
 _MOST_WORDS = 12  # with digits: of a date, a time, a process, a place in the code
-_MOST_FIRSTS = 2  # different bytes at their beginning: one may be a launcher's line
 _COMPARED = 60  # lines, at most; the prefix that they have is then looked for in all
 _UNDERSTOOD = 100  # lines of which it is asked whether `dialects` understands them
 # What is at the beginning of a line if nothing was put before it; asked for at once, before anything is compared.
@@ -37,21 +37,21 @@ _CLOSES = (b":", b"|", b"]", b">", b")", b"-", b"*", b"#", b"$")
 _NAMES = re.compile(rb"[^\W\d_]{4}|[|>$#*]")  # what more than a time has
 _LEVEL = rb"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)"
 _DAY = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_TOKEN = rb"(?:^ +|(?<=\[) +)?[\w.-]{0,60}?\d[\w.-]{0,60}"  # numbers are aligned with spaces before them
-# Of what changes from line to line: a letter for a level at the very first, a level's name and the spaces behind it, a name of a day or a month,
-# a word with digits.
-_CHANGING = re.compile(
-    rb"^(?P<letter>[IWEDF]) (?=\d{4}-)|\b(?P<level>%s)\b *|\b(?P<day>%s)\b {1,2}|(?P<token>%s)" % (_LEVEL, _DAY, _TOKEN)
-)
+_TOKEN = rb"(?:^ +|(?<=\[) +)?(?=[\w.-]{0,119}\d)[\w.-]{1,120}"  # a word with digits; numbers are aligned with spaces before them
+_WORD = re.compile(rb"(?P<pad>^ +|(?<=\[) +)?(?P<word>[\w.-]{1,120})(?P<space> *)")
+_LEVELS = frozenset((b"DEBUG", b"INFO", b"WARN", b"WARNING", b"ERROR", b"CRITICAL", b"FATAL"))
+_LETTERS, _DIGITS = (b"I", b"W", b"E", b"D", b"F"), range(0x30, 0x3A)
+_DAYS = frozenset(_DAY[3:-1].split(b"|"))
 _ALIKE = bytes.maketrans(b"123456789DWECF", b"000000000IIIII")  # digits, and what levels begin with
-_SHAPES = {"letter": b"\x01", "level": b"\x02", "day": b"\x03", "token": b"\x04"}
+# What stands in a shape for what changes from line to line: a letter for a level at the very first, a level's name and the spaces behind it,
+# a name of a day or a month, a word with digits. And how it is found again.
 _AGAIN = {0x01: rb"[IWEDF] ", 0x02: rb"%s\b *" % _LEVEL, 0x03: rb"%s {1,2}" % _DAY, 0x04: rb"((?>%s))" % _TOKEN}
 _ENDS = b" \t:|]>)}-=\x07"  # what may be the last of a prefix
 # What a line says of itself in its first words, and rules ask for.
 _SPEAKS = re.compile(
     rb"NCCL|\b(?:kernel|slurmstepd|srun|mpirun|loss)\b|torch[./]|tensorflow/|\.(?:cc|cpp|cu|hpp|c):|(?:Error|Exception)\b|warning:|error:|fatal:"
 )
-_TELLS_STEPS = re.compile(rb"(?:\[\d{1,4}\] )?(?:[Ss]tep|[Ee]poch|[Ii]ter(?:ation)?)s?\b[ :=\[]{0,3}\d")
+_TELLS_STEPS = re.compile(rb"(?i)\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d+")
 _DATE = re.compile(rb"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?")
 _CLOCK = re.compile(
     rb"\d{4}-\d\d-\d\d|\d{1,4}/\d\d?/\d{1,4}|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|(?:%s) {1,2}\d{1,2} |(?<=\d\d:\d\d:\d\d )\d{4}"
@@ -78,8 +78,8 @@ def prefix_of(lines: Sequence[bytes], is_small: bool = True) -> Unwrap | None:
     if len(lines) < _FEWEST or not (is_small or any(sign in data for sign in _SIGNS)):
         return None
     some = lines[:: len(lines) // _FEW + 1]
-    firsts = {line[:1].translate(_ALIKE) for line in some}
-    if len(firsts) > _MOST_FIRSTS or not _common([_shape(line[:_FIRST]) for line in some]):
+    firsts = Counter(line[:1].translate(_ALIKE) for line in some)
+    if max(firsts.values()) < len(some) - 1 or not _common([_shape(line[:_FIRST]) for line in some]):
         return None  # said at once of most files
     shape = _common([_shape(line) for line in lines[:: len(lines) // _COMPARED + 1]])
     best: _Prefix | None = None
@@ -94,7 +94,20 @@ def prefix_of(lines: Sequence[bytes], is_small: bool = True) -> Unwrap | None:
 
 
 def _shape(line: bytes) -> bytes:
-    return _CHANGING.sub(lambda match: _SHAPES[match.lastgroup or ""], line[:_SCOPE])
+    return _WORD.sub(_folded, line[:_SCOPE])
+
+
+def _folded(match: re.Match[bytes]) -> bytes:
+    word, space = match["word"], match["space"]
+    if not word.isalpha():
+        return b"\x04" + space if any(map(word.__contains__, _DIGITS)) else match[0]
+    if match["pad"]:
+        return match[0]
+    if word in _LEVELS:
+        return b"\x02"
+    if word in _DAYS and 0 < len(space) <= 2:
+        return b"\x03"
+    return b"\x01" if match.start() == 0 and word in _LETTERS and space == b" " else match[0]
 
 
 def _common(shapes: Sequence[bytes]) -> bytes:
