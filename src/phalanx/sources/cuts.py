@@ -33,7 +33,7 @@ def begins_within(lines: Sequence[str], dialect: Dialect) -> bool:
         if FRAME.match(text):
             return text[:1].isspace()
         final = FINAL.match(text)
-        if final is not None and looks_like_exception(final["type"]):
+        if final is not None and texts[0][:1].isspace() and looks_like_exception(final["type"]):
             return not final["type"].endswith("Warning")
     return False
 
