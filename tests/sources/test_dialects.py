@@ -123,3 +123,23 @@ def test_own_prefixes_that_do_not_count_like_ranks() -> None:
 )
 def test_the_rank_behind_the_head_of_a_logger(line: str) -> None:
     assert Dialect().read(line)[0].rank == 3
+
+
+@pytest.mark.parametrize("form", ["rank{}: {}", "[rank {}] {}", "P{}: {}", "GPU{}: {}"])
+def test_more_of_scripts_own_prefixes(form: str) -> None:
+    lines = [form.format(number % 3, "loading") for number in range(30)]
+    assert sniff(lines, None).read(form.format(2, "  File x"))[0].rank == 2
+
+
+def test_containers_that_count_from_one() -> None:
+    lines = [f"trainer_{number % 3 + 1}  | words" for number in range(30)]
+    assert sniff(lines, None).read("trainer_3  | words")[0].rank == 2
+    gap = [f"trainer_{number}  | words" for number in (1, 2, 4)] * 9
+    assert sniff(gap, None).read("trainer_4  | words")[0].rank is None
+
+
+def test_one_container_may_hold_all_ranks() -> None:
+    dialect = sniff(["trainer_1  | words"] * 9, None)
+    speaker, text = dialect.read("trainer_1  |   words")
+    assert (speaker.rank, speaker.host, text) == (None, "trainer_1", "  words")
+    assert dialect.read("trainer_1  | [rank3]: boom")[0].rank == 3

@@ -33,7 +33,7 @@ def docker(number: int, line: str) -> str:
 
 def read(text: str | bytes) -> str:
     raw = text.encode() if isinstance(text, str) else text
-    with unwrapped(io.BufferedReader(io.BytesIO(raw)))[0] as stream:  # type: ignore[arg-type]
+    with unwrapped(io.BufferedReader(io.BytesIO(raw)))[0] as stream:
         return stream.read().decode("utf-8", "replace")
 
 

@@ -20,6 +20,10 @@ def _lines(wrap: Callable[[int, str], str]) -> Callable[[str], str]:
     return lambda text: "\n".join(wrap(number, line) for number, line in enumerate(text.split("\n"), 1))
 
 
+def _folded(line: str, width: int) -> str:
+    return "\n".join(line[at : at + width] for at in range(0, max(len(line), 1), width))
+
+
 def _stamp(number: int) -> str:
     return f"2026-11-17T10:{number // 60 % 60:02d}:{number % 60:02d}.5Z"
 
@@ -34,6 +38,21 @@ FORMS: dict[str, Callable[[str], str]] = {
     "indent": _lines(lambda _, line: f"    {line}"),
     "quote": _lines(lambda _, line: f"> {line}"),
     "page": html.escape,
+    "narrow": _lines(lambda _, line: _folded(line, 80)),
+    "wide": _lines(lambda _, line: _folded(line, 132)),
+    "logger": _lines(lambda n, line: f"{'INFO' if n % 3 else 'ERROR'}:root:{line}"),
+    "loguru": _lines(lambda n, line: f"2026-11-17 05:{n // 60 % 60:02d}:{n % 60:02d}.123 | INFO     | run:pump:118 - {line}"),
+    "bar": _lines(lambda _, line: f"| {line}"),
+    "compose": _lines(lambda _, line: f"trainer_1  | {line}"),
+    "cloud": _lines(lambda n, line: f"I {_stamp(n)} workerpool0-0 {line}"),
+    "one host": _lines(lambda _, line: f"10.0.0.5: {line}"),
+    "one task": _lines(lambda _, line: f"0: {line}"),
+    "foreman": _lines(lambda n, line: f"05:{n // 60 % 60:02d}:{n % 60:02d} train.1 | {line}"),
+}  # fmt: skip
+# What is cut off may cost the verdict, but accuses nobody that the whole log does not accuse.
+CUTS: dict[str, Callable[[list[str]], list[str]]] = {
+    "tail -n 60": lambda lines: lines[-60:],
+    "middle": lambda lines: [*lines[:20], f"... {len(lines)} lines skipped ...", *lines[-30:]],
 }
 
 
@@ -60,3 +79,15 @@ def test_the_form_of_a_log_changes_no_verdict(tmp_path: Path, form: str) -> None
         if plain != other:
             changed[log.parent.parent.name] = (plain, other)
     assert changed == {}
+
+
+@pytest.mark.parametrize("cut", sorted(CUTS))
+def test_what_was_cut_off_accuses_nobody(tmp_path: Path, cut: str) -> None:
+    accused = {}
+    for log in _logs():
+        part = tmp_path / log.name
+        part.write_text("\n".join(CUTS[cut](log.read_text(encoding="utf-8").splitlines())) + "\n", encoding="utf-8")
+        (_, whole), (_, others) = _verdict(log), _verdict(part)
+        if not set(others) <= set(whole):
+            accused[log.parent.parent.name] = (whole, others)
+    assert accused == {}

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 
 from phalanx.diagnose.claim import Claim
-from phalanx.diagnose.doubt import CRASHES, are_words_cut_off, crashed_ranks, may_be_the_same
+from phalanx.diagnose.doubt import CRASHES, are_words_cut_off, crashed_ranks, may_be_the_same, were_killed
 from phalanx.diagnose.elsewhere import at_another_line, behind_in_sequence, behind_in_steps
 from phalanx.diagnose.failed_calls import failed_aside, in_another_call, is_minority, left_out_half, under_a_condition
 from phalanx.diagnose.history import History
@@ -92,9 +92,11 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
         return frozenset()  # the first of those that failed, and nobody knows of how many
     if not history.is_supervised and are_words_cut_off(claim, history):
         return frozenset()
-    heard_of = _spoke_otherwise(claim, history) | history.exit_codes.keys()
-    if history.is_only_report and not everyone - printers <= heard_of:
+    spoke = _spoke_otherwise(claim, history)
+    if history.is_only_report and not everyone - printers <= spoke | history.exit_codes.keys():
         return frozenset()  # what was not pasted may say the same
+    if history.lacks_lines and not everyone - printers <= spoke and not were_killed(claim):
+        return frozenset()  # nor is it known what was cut off
     if claim.blame is Blame.ODD:
         return _fewer(printers, everyone - printers)
     if printers >= everyone:
@@ -252,7 +254,7 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     if gone:
         return gone
     elsewhere = at_another_line(waiting, history)
-    if elsewhere:
+    if elsewhere and (not history.lacks_lines or history.places.keys() >= everyone):
         return elsewhere
     behind = behind_in_sequence(history)
     if behind and is_minority(behind, everyone):

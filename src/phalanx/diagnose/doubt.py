@@ -9,7 +9,7 @@ import signal
 
 from phalanx.diagnose.claim import WORDLESS, Claim
 from phalanx.diagnose.history import History
-from phalanx.model import Event
+from phalanx.model import Event, EventKind
 
 CRASHES = ("fail.memory-issue", "fail.segmentation-fault")  # symptoms of native code that breaks
 _CRASH_CODES = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
@@ -27,13 +27,14 @@ def are_words_cut_off(claim: Claim, history: History) -> bool:
     """Ranks ended with the status of an exception or of a refused argument, and no words of it are to be seen.
 
     Several of them: victims end so, too. One of a job that had not trained and that says something without telling whose words they are: what
-    a script refuses it refuses on all ranks, and the launcher ends the others while they are about to.
+    a script refuses it refuses on all ranks, and the launcher ends the others while they are about to. Any of a log that
+    is not whole: its words may be what is missing.
     """
     if claim.cause != WORDLESS or not all(proof.event.data["code"] in _REFUSALS for proof in claim.roots):
         return False
     others = [code for rank, code in history.exit_codes.items() if rank not in claim.printers]
     is_first = not history.has_trained and bool(others) and all(code == -signal.SIGTERM for code in others)
-    return (is_first and _has_words_of_nobody(history)) or len(claim.printers) > 1
+    return (is_first and _has_words_of_nobody(history)) or len(claim.printers) > 1 or history.lacks_lines
 
 
 def _has_words_of_nobody(history: History) -> bool:
@@ -59,3 +60,8 @@ def may_be_the_same(cut: Event, claim: Claim) -> bool:
     is_elsewhere = own is not None and bool(places) and own.place not in places
     innermost = cut.frames[-1]
     return not (is_elsewhere and _EXCHANGES.search(f"{innermost.function} {innermost.source}"))
+
+
+def were_killed(claim: Claim) -> bool:
+    """By signals, which need no words."""
+    return all(proof.event.kind is EventKind.EXIT and int(proof.event.data["code"]) < 0 for proof in claim.roots)

@@ -90,12 +90,17 @@ class History:
         """One file whose very first lines tell of the failure, of an odd number of ranks up to the highest that speaks: jobs mostly
         have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing.
         The same where a log breaks off in a traceback: what it was about is only guessed."""
-        if self._broken_off:
+        if self._broken_off or self.lacks_lines:
             return True
         if len(self.seen.files) != 1 or self.seen.files[0].world_sizes or len(self.world.all_ranks) % 2 == 0:
             return False
         told = [event.line for event in self.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
         return min(told, default=_HEAD + 1) <= _HEAD
+
+    @cached_property
+    def lacks_lines(self) -> bool:
+        """A log into which several ranks write begins in the middle, or lines of it were left out: what is not there may be anybody's."""
+        return any(file.is_cut and file.rank is None and not file.is_report for file in self.seen.files)
 
     @cached_property
     def breaks_off(self) -> bool:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import hyperscan
 
 from phalanx.model import Event, EventKind, Unchecked
+from phalanx.sources.cuts import begins_within, leaves_out
 from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
@@ -221,6 +222,7 @@ class _FileReader:
             if self._survey.is_report or is_bare_exception(text):
                 self._survey.messages = messages_in(text)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
+        self._survey.is_cut = begins_within(lines, self._dialect) or leaves_out(head)
         self._is_log = True
         return True
 

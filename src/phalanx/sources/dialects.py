@@ -52,9 +52,11 @@ _FORMS = (
     _Form("srun", re.compile(r"\s{0,5}(?P<rank>\d{1,5}): ?"), is_weak=True),
     _Form("bracket", re.compile(r"\[(?P<rank>\d{1,4})\]:?\s"), is_weak=True),
     _Form("column", re.compile(r"\(?(?P<rank>\d{1,4})(?:\)|\s*\|)\s"), is_weak=True),
-    _Form("short", re.compile(r"[\[(<]?[rRwW](?P<rank>\d{1,4})[\])>]?\s?[:|]?\s"), is_weak=True),
+    _Form("short", re.compile(r"[\[(<]?[rRwWpP](?P<rank>\d{1,4})[\])>]?\s?[:|]?\s"), is_weak=True),
+    _Form("named", re.compile(r"[\[(<]?(?:(?:global[ _])?[rR]ank|RANK|[pP]roc(?:ess)?|GPU|gpu)[ =_-]?(?P<rank>\d{1,4})(?:[\])>]\s?[:|]?|\s?[:|])\s"), is_weak=True),
     _Form("host", re.compile(r"(?P<host>[a-zA-Z][\w.-]*\d[\w.-]*): "), is_weak=True),
 )  # fmt: skip
+_ONE_CONTAINER = _Form("container", re.compile(r"(?P<host>[\w.-]+?)\s*\|\s?"), is_weak=True)
 _LEADING_TIME = re.compile(_TIME)
 # What these can begin with, asked first: most lines begin with nothing of it.
 _TIME_OPENS, _COLLECTED_OPENS = frozenset("[0123456789MTWFS"), frozenset(">`0123456789")
@@ -91,7 +93,7 @@ _WEAK = tuple(form for form in _FORMS if form.is_weak)
 _OPENINGS = ("[", "(")
 _ENOUGH = 0.6
 _NUMBERINGS = ("srun", "column")
-_OWN_WORDS = ("short", "column")
+_OWN_WORDS = ("short", "named", "column")
 
 
 @dataclass(slots=True)
@@ -101,6 +103,7 @@ class Dialect:
     forms: tuple[_Form, ...] = _STRONG
     file_rank: int | None = None
     has_master: bool = False
+    first_index: int = 0  # what containers count from
     ranks_by_pid: dict[int, int] = field(default_factory=dict)
 
     def read(self, line: str) -> tuple[Speaker, str]:
@@ -119,7 +122,8 @@ class Dialect:
             number = groups.get("rank") or groups.get("index")
             if number is not None:
                 shift = self.has_master and groups.get("role") == "worker"  # master-0 is rank 0, worker-0 rank 1
-                rank = int(number) + shift
+                first = 0 if groups.get("rank") else self.first_index
+                rank = max(int(number) + shift - first, 0)
             host = groups.get("host") or host
             pid = int(groups["pid"]) if groups.get("pid") else pid
             key = found[0].strip()
@@ -159,12 +163,19 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
     """Decide from a sample which weak prefixes this file really uses."""
     sample = [line for line in lines if line.strip()]
     bodies = [_after_time(line) for line in sample]
-    forms = _STRONG
+    forms, first_index = _STRONG, 0
     for form in _WEAK:
-        matches = _matches_of(form, bodies)
+        # what names ranks in words behind a time is understood as it stands, with the time
+        matches = _matches_of(form, sample if form.name == "named" else bodies)
         if len(matches) < 3 or len(matches) < _ENOUGH * len(sample):
             continue
         values = {match.groupdict().get("rank") or match.groupdict().get("host") for match in matches}
+        if form.name == "compose":
+            indices = {int(match["index"]) for match in matches}
+            counts_from_one = indices == set(range(1, len(indices) + 1))
+            if len(values) == 1 or (min(indices) == 1 and not counts_from_one):
+                form = _ONE_CONTAINER  # in which all ranks may be; or nobody knows what they are counted from
+            first_index = int(counts_from_one)
         if form.name in _NUMBERINGS and len(values) > max(2, len(matches) // 2):
             continue  # numbered lines (an editor's, a listing's), not labels
         if form.name in _OWN_WORDS and values != {str(rank) for rank in range(len(values))}:
@@ -172,7 +183,7 @@ def sniff(lines: Iterable[str], file_rank: int | None) -> Dialect:
         forms = (*_STRONG, form)
         break
     has_master = any("[pod/" in line and _MASTER.search(line) for line in sample)
-    return Dialect(forms, file_rank, has_master)
+    return Dialect(forms, file_rank, has_master, first_index)
 
 
 def rank_inside(scope: str, low: str) -> re.Match[str] | None:

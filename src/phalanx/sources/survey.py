@@ -85,6 +85,7 @@ class FileSurvey:
     world_sizes: list[int] = field(default_factory=list)
     prose: str | None = None
     messages: tuple[str, ...] = ()  # of a report: lines in which programs speak of trouble
+    is_cut: bool = False  # what came before its first line, or stood where lines are said to be left out, is not there
 
     @property
     def is_report(self) -> bool:

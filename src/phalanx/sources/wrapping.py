@@ -21,6 +21,7 @@ import html
 import io
 import itertools
 import json
+import math
 import os
 import re
 import stat
@@ -38,6 +39,8 @@ TrueLine = Callable[[int], int]
 
 _HEAD = 16 << 10  # bytes that show how a file is wrapped
 _TAIL = 6 << 10  # bytes of its end
+_SMALL = 16 << 20  # bytes that are soon read, line by line
+_LAYERS = 3
 _CUT = 4 << 10  # so many bytes may end within a line, fewer are the whole file
 _FEWEST = 3  # lines
 _LONGEST = 1 << 20  # a line that is longer is no wrapped one
@@ -55,7 +58,7 @@ _OF_COLLECTORS = frozenset((
     "kubernetes", "docker", "tag", "attrs", "file", "offset", "PRIORITY", "_PID", "_HOSTNAME",
 ))  # fmt: skip
 _NUMBER = re.compile(rb" {0,7}(?P<number>\d{1,7})(?:\t|\| ?)")
-_INDENT = re.compile(rb"(?: {2,8}|\t)")
+_INDENT = re.compile(rb"(?: {2,24}|\t{1,3})")
 _ENTITY = re.compile(rb"&(?:quot|gt|lt|amp|#39|#x27|nbsp);")
 _BARE = re.compile(rb"[<\"]")
 _ESCAPED, _UNESCAPED = re.compile(rb"\\([_*#~])"), re.compile(rb"(?<!\\)_")
@@ -68,15 +71,27 @@ def unwrapped(stream: BinaryIO) -> tuple[BinaryIO, TrueLine | None]:
     if not isinstance(stream, io.BufferedReader):
         return stream, None
     head = stream.peek(_HEAD)[:_HEAD]
-    stretches = [_whole_lines(head, is_cut=len(head) >= _CUT), *_tail(stream, len(head))]
+    tail, size = _tail(stream, len(head))
+    stretches = [_whole_lines(head, is_cut=len(head) >= _CUT), *tail]
     true_line = None
     if (width := width_of(stretches)) is not None:
         unfolding = Unfolding(width)
         stream, true_line = io.BufferedReader(_Lines(stream, unfolding), 1 << 16), unfolding.true_line
         stretches = [_unfolded(lines, width) for lines in stretches]
     stretches = [[line for line in lines if line.strip()] for lines in stretches]
+    for _ in range(_LAYERS):
+        unwrap = _unwrap_of(stretches, is_small=size <= _SMALL)
+        if unwrap is None:
+            break
+        stream = io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16)
+        stretches = [[rest for line in lines if (rest := unwrap(line)).strip()] for lines in stretches]
+    return stream, true_line
+
+
+def _unwrap_of(stretches: Sequence[Sequence[bytes]], is_small: bool) -> Unwrap | None:
+    """What takes off the outermost of what stands around lines of these stretches of a file."""
     if len(stretches[0]) < _FEWEST:
-        return stream, true_line
+        return None
     for find in (
         _of_json,
         _of_journal,
@@ -89,10 +104,8 @@ def unwrapped(stream: BinaryIO) -> tuple[BinaryIO, TrueLine | None]:
         _of_typesetters,
     ):
         if (unwrap := find(stretches[0])) is not None:
-            return io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16), true_line
-    if (unwrap := prefix_of([line for lines in stretches for line in lines])) is not None:
-        return io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16), true_line
-    return stream, true_line
+            return unwrap
+    return prefix_of([line for lines in stretches for line in lines], is_small)
 
 
 def _whole_lines(data: bytes, is_cut: bool) -> list[bytes]:
@@ -100,14 +113,14 @@ def _whole_lines(data: bytes, is_cut: bool) -> list[bytes]:
     return [line.rstrip(b"\r") for line in shown.split(b"\n")]
 
 
-def _tail(stream: io.BufferedReader, after: int) -> list[list[bytes]]:
-    """The last lines of a file on disk, behind its first bytes."""
+def _tail(stream: io.BufferedReader, after: int) -> tuple[list[list[bytes]], float]:
+    """The last lines of a file on disk, behind its first bytes; and its size, which may not be known."""
     if not isinstance(stream.raw, io.FileIO) or not stat.S_ISREG((status := os.fstat(stream.fileno())).st_mode):
-        return []
+        return [], math.inf
     start = max(status.st_size - _TAIL, after)
     if start >= status.st_size:
-        return []
-    return [_whole_lines(os.pread(stream.fileno(), _TAIL, start), is_cut=False)[1:]]
+        return [], status.st_size
+    return [_whole_lines(os.pread(stream.fileno(), _TAIL, start), is_cut=False)[1:]], status.st_size
 
 
 def _unfolded(lines: Sequence[bytes], width: int) -> list[bytes]:

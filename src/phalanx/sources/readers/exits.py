@@ -112,7 +112,10 @@ def _time_above(window: Window) -> float | None:
     """When the rank ended, by the record's own line, in seconds of some clock that all records of the summary share."""
     for text in window.preceding(3):
         if match := _TORCHRUN_TIME.match(text):
-            return datetime.strptime(match["time"], "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
+            try:
+                return datetime.strptime(match["time"], "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
+            except ValueError:  # no such time
+                return None
     return None
 
 
