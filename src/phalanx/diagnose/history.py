@@ -8,6 +8,7 @@ import signal
 from functools import cached_property
 
 from phalanx.diagnose.harmless import WARNING, is_harmless
+from phalanx.diagnose.repeats import Repeats
 from phalanx.diagnose.threads import is_missed
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
@@ -279,7 +280,7 @@ class History:
             entry = file.ranks.get(event.rank)
             if entry is not None and entry.last_connected > event.line and WARNING.search(event.text[:300]):
                 return True  # it could not reach its peers at first
-            line = self._first_got_over(event)
+            line = self._repeats.first_of(event)
             if entry is not None and _later(entry.last_progress, entry.finished, line):
                 return True
             if (
@@ -292,7 +293,7 @@ class History:
         if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
             return False
         # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
-        last = max(self._first_got_over(event), self._last_exceptions.get(event.file, 0))
+        last = max(self._repeats.first_of(event), self._repeats.last_in(event.file))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
 
     def _others_trained_on(self, event: Event, file: FileSurvey, entry: RankSurvey) -> bool:
@@ -303,31 +304,9 @@ class History:
             return False
         return not self.exceptions and not self.own_deaths and sum(n > event.line for n in teller.recent_progress) > 1
 
-    def _first_got_over(self, event: Event) -> int:
-        """The line of the first exception that says the same from the same place. One that nobody caught would have been
-        the last: a repeated one, of a job in which nobody died, was caught each time, at the end too."""
-        return self._first_lines.get(_saying(event), event.line) if event.user_frame is not None else event.line
-
     @cached_property
-    def _first_lines(self) -> dict[tuple[object, ...], int]:
-        found: dict[tuple[object, ...], int] = {}
-        for event in self.exceptions:
-            if event.user_frame is not None:
-                found[_saying(event)] = min(event.line, found.get(_saying(event), event.line))
-        return found
-
-    @cached_property
-    def _last_exceptions(self) -> dict[str, int]:
-        """By file, the last line at which something was raised that had not been caught before."""
-        found: dict[str, int] = {}
-        for event in self.exceptions:
-            found[event.file] = max(found.get(event.file, 0), self._first_got_over(event))
-        return found
-
-
-def _saying(event: Event) -> tuple[object, ...]:
-    """What an exception says, from where."""
-    return event.kind, event.file, event.rank, event.text, event.user_frame
+    def _repeats(self) -> Repeats:
+        return Repeats(self.exceptions)
 
 
 def _later(progress: int | None, finished: int | None, line: int) -> bool:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from phalanx.diagnose.agreement import find_disagreements
-from phalanx.diagnose.blame import assign_blame, left_behind
-from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
+from phalanx.diagnose.blame import assign_blame
+from phalanx.diagnose.claim import SPECIFIC, Claim
 from phalanx.diagnose.deviation import deviation_of
-from phalanx.diagnose.fixes import fixes_of
+from phalanx.diagnose.finding import as_finding
 from phalanx.diagnose.history import History
-from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.knowledge.template import fill
-from phalanx.model import EventKind, Evidence, Finding, Role, Stage
-from phalanx.model.ranks import name_ranks
+from phalanx.model import EventKind, Finding, Stage
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 if TYPE_CHECKING:
     from phalanx.diagnose.complaints import Complaints
 
-_MOST_EVIDENCE = 12
 _MOST_FINDINGS = 12
 _MOST_POINTS = 6.0  # what words can add to a claim in full;
 _BEYOND = 0.25  # of what is more, so that two symptoms that both have as much are still told apart
@@ -71,7 +66,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
     if complaints is not None and not (complaints.name_nothing and _tells_by_itself(ordered, history)):
         ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
-    return [_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
+    return [as_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
 
 def _set_back_later_attempts(claims: list[Claim], history: History) -> None:
@@ -238,91 +233,3 @@ def _independent(ordered: list[Claim]) -> list[Claim]:
         kept.append(claim)
         used |= places
     return kept
-
-
-def _finding(claim: Claim, history: History) -> Finding:
-    values = dict(claim.captures)
-    values |= {
-        "ranks": name_ranks(claim.printers),
-        "culprits": name_ranks(claim.culprits),
-        "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
-        "where": _where(claim),
-    }
-    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
-    if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
-        # Said of ranks that others left behind, the words of the rule would be the wrong way round.
-        who, values["culprits"] = values["culprits"], ""
-        after = f" The other ranks had ended well by then: {who} made more calls than they did."
-    distributed, why = is_distributed(claim, history)
-    stage = Stage.of_symptom(claim.symptom)
-    return Finding(
-        symptom=claim.symptom,
-        stage=stage,
-        cause=claim.cause,
-        rule=claim.rule.code if claim.rule else None,
-        confidence=claim.confidence,
-        distributed_specific=distributed,
-        distributed_why=why,
-        culprit_ranks=tuple(sorted(claim.culprits)),
-        victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
-        affected_ranks=tuple(sorted(claim.printers)),
-        title=fill(claim.title, values),
-        summary=fill(claim.summary, values) + after,
-        fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
-        evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
-    )
-
-
-def _places(claim: Claim, history: History) -> str:
-    """Where the accused stood in the user's code, and where the ranks that waited for it, if both are known and differ."""
-    if not claim.is_about_others or not claim.culprits:
-        return ""
-    stood = history.places
-    waited = Counter(stood[rank] for rank in claim.printers - claim.culprits if rank in stood)
-    elsewhere = {stood[rank] for rank in claim.culprits if rank in stood}
-    if not waited or len(elsewhere) != 1 or elsewhere & waited.keys():
-        return ""
-    who = name_ranks(claim.culprits)
-    return f" The others stood at {waited.most_common(1)[0][0]}, {who} at {elsewhere.pop()}."
-
-
-def _deaths(claim: Claim) -> str:
-    """What the watch knows of the death that the claim is about: the kernel's figures, the frame of a crash."""
-    dead = [proof.event for proof in claim.roots if proof.event.kind is EventKind.EXIT]
-    told = {
-        event.rank: str(why["text"])
-        for event in dead
-        if isinstance(why := event.data.get("why"), dict) and why.get("text")
-    }
-    texts = {text for rank, text in told.items() if rank in claim.culprits and text not in claim.summary}
-    return f" The watch saw: {texts.pop()}." if len(texts) == 1 and claim.culprits == told.keys() else ""
-
-
-def _where(claim: Claim) -> str:
-    return next((frame.place for proof in claim.roots if (frame := proof.event.user_frame)), "")
-
-
-def _chosen(proofs: list[Proof]) -> list[Proof]:
-    """Root evidence of different ranks first; the same rank's repetition last."""
-    seen: set[tuple[Role, int | None]] = set()
-    first: list[Proof] = []
-    again: list[Proof] = []
-    for proof in proofs:
-        slot = (proof.role, proof.event.rank)
-        (again if slot in seen else first).append(proof)
-        seen.add(slot)
-    return (first + again)[:_MOST_EVIDENCE]
-
-
-def _evidence(proof: Proof) -> Evidence:
-    event = proof.event
-    line = event.true_line(event.line)
-    return Evidence(
-        rank=event.rank,
-        file=event.file,
-        line=line,
-        text=" ".join(event.text.split())[:600],
-        role=proof.role,
-        host=event.host,
-        context=tuple((number - event.line + line, text) for number, text in event.context() if line or not event.line),
-    )

@@ -19,7 +19,7 @@ from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.people import is_bare_exception, messages_in, words_of_person
-from phalanx.sources.progress import LONGEST, may_show_progress
+from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
@@ -310,14 +310,9 @@ class _FileReader:
         if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
             return True
         if self._looked_before[0] is not window:  # many patterns may match one line
-            is_worth = _is_worth(window.nearest_before) or _is_worth(window.raw_before(_LOOKED_BACK))
+            is_worth = may_hold_progress(window.nearest_before) or may_hold_progress(window.raw_before(_LOOKED_BACK))
             shown = is_worth and any(
                 shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK, 4 * LONGEST)
             )
             self._looked_before = (window, shown)
         return self._looked_before[1]
-
-
-def _is_worth(raw: str) -> bool:
-    """Whether progress may show in these lines, which is worth reading them."""
-    return may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word

@@ -44,6 +44,11 @@ def may_show_progress(text: str) -> bool:
     )  # fmt: skip
 
 
+def may_hold_progress(raw: str) -> bool:
+    """Whether progress may show in lines as they were written, which is worth reading them."""
+    return may_show_progress(raw) or "\x1b" in raw  # colours may stand in the middle of a word
+
+
 def position_of(line: str) -> Position | None:
     """(epoch, step) that a line reports, -1 where it does not say; None if it shows no training."""
     found = find_position(line)

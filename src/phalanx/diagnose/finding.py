@@ -1,0 +1,106 @@
+"""Puts a weighed claim into the words and the shape of a finding: what it says, of whom, on what evidence, and what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from phalanx.diagnose.blame import left_behind
+from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.fixes import fixes_of
+from phalanx.diagnose.history import History
+from phalanx.diagnose.ordinary import is_distributed
+from phalanx.knowledge.rule import Claims
+from phalanx.knowledge.template import fill
+from phalanx.model import EventKind, Evidence, Finding, Role, Stage
+from phalanx.model.ranks import name_ranks
+
+_MOST_EVIDENCE = 12
+
+
+def as_finding(claim: Claim, history: History) -> Finding:
+    """The finding that a claim makes."""
+    values = dict(claim.captures)
+    values |= {
+        "ranks": name_ranks(claim.printers),
+        "culprits": name_ranks(claim.culprits),
+        "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
+        "where": _where(claim),
+    }
+    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
+    if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
+        # Said of ranks that others left behind, the words of the rule would be the wrong way round.
+        who, values["culprits"] = values["culprits"], ""
+        after = f" The other ranks had ended well by then: {who} made more calls than they did."
+    distributed, why = is_distributed(claim, history)
+    stage = Stage.of_symptom(claim.symptom)
+    return Finding(
+        symptom=claim.symptom,
+        stage=stage,
+        cause=claim.cause,
+        rule=claim.rule.code if claim.rule else None,
+        confidence=claim.confidence,
+        distributed_specific=distributed,
+        distributed_why=why,
+        culprit_ranks=tuple(sorted(claim.culprits)),
+        victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
+        affected_ranks=tuple(sorted(claim.printers)),
+        title=fill(claim.title, values),
+        summary=fill(claim.summary, values) + after,
+        fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
+        evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
+    )
+
+
+def _places(claim: Claim, history: History) -> str:
+    """Where the accused stood in the user's code, and where the ranks that waited for it, if both are known and differ."""
+    if not claim.is_about_others or not claim.culprits:
+        return ""
+    stood = history.places
+    waited = Counter(stood[rank] for rank in claim.printers - claim.culprits if rank in stood)
+    elsewhere = {stood[rank] for rank in claim.culprits if rank in stood}
+    if not waited or len(elsewhere) != 1 or elsewhere & waited.keys():
+        return ""
+    who = name_ranks(claim.culprits)
+    return f" The others stood at {waited.most_common(1)[0][0]}, {who} at {elsewhere.pop()}."
+
+
+def _deaths(claim: Claim) -> str:
+    """What the watch knows of the death that the claim is about: the kernel's figures, the frame of a crash."""
+    dead = [proof.event for proof in claim.roots if proof.event.kind is EventKind.EXIT]
+    told = {
+        event.rank: str(why["text"])
+        for event in dead
+        if isinstance(why := event.data.get("why"), dict) and why.get("text")
+    }
+    texts = {text for rank, text in told.items() if rank in claim.culprits and text not in claim.summary}
+    return f" The watch saw: {texts.pop()}." if len(texts) == 1 and claim.culprits == told.keys() else ""
+
+
+def _where(claim: Claim) -> str:
+    return next((frame.place for proof in claim.roots if (frame := proof.event.user_frame)), "")
+
+
+def _chosen(proofs: list[Proof]) -> list[Proof]:
+    """Root evidence of different ranks first; the same rank's repetition last."""
+    seen: set[tuple[Role, int | None]] = set()
+    first: list[Proof] = []
+    again: list[Proof] = []
+    for proof in proofs:
+        slot = (proof.role, proof.event.rank)
+        (again if slot in seen else first).append(proof)
+        seen.add(slot)
+    return (first + again)[:_MOST_EVIDENCE]
+
+
+def _evidence(proof: Proof) -> Evidence:
+    event = proof.event
+    line = event.true_line(event.line)
+    return Evidence(
+        rank=event.rank,
+        file=event.file,
+        line=line,
+        text=" ".join(event.text.split())[:600],
+        role=proof.role,
+        host=event.host,
+        context=tuple((number - event.line + line, text) for number, text in event.context() if line or not event.line),
+    )
