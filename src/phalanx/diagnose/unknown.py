@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from phalanx.diagnose.claim import WORDLESS, Claim, Proof, is_about_peers
 from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import Confidence, Event, EventKind, Role
+from phalanx.model import Confidence, Event, Role
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 _OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
@@ -77,17 +77,7 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     ]
     if silent_deaths and not history.is_clean:
         made.append(_from_deaths(silent_deaths, history))
-    if not claims and not made:
-        made += [_from_exceptions([event], history) for event in _handed_over_alone(history)]
     return made
-
-
-def _handed_over_alone(history: History) -> Iterator[Event]:
-    """Messages of exceptions that somebody copied without their tracebacks, and nothing else."""
-    for file in history.seen.files:
-        if file.messages and not file.is_report:
-            kind = file.messages[0].partition(":")[0]
-            yield Event(EventKind.EXCEPTION, file.messages[0], file.name, 1, source="excerpt", data={"type": kind})
 
 
 def _only_passes_on(event: Event) -> bool:

@@ -18,7 +18,7 @@ from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
-from phalanx.sources.people import is_bare_exception, messages_in, words_of_person
+from phalanx.sources.people import messages_in, words_of_person
 from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
@@ -219,7 +219,7 @@ class _FileReader:
             # People do not name their reports after a rank.
             text = clean_text(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"))
             self._survey.prose = words_of_person(text, name)
-            if self._survey.is_report or is_bare_exception(text):
+            if self._survey.is_report:
                 self._survey.messages = messages_in(text)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._survey.is_cut = begins_within(lines, self._dialect) or leaves_out(head)

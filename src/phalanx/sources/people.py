@@ -71,8 +71,6 @@ _TROUBLE = lazy(
 _MOST_MESSAGES = 40
 _SHORT = 12  # lines
 _WHOLE_SENTENCES = 2  # of ten words and more, to their end: below a title no program writes them
-_FEW = 4  # lines: an excerpt
-_BARE_EXCEPTION = lazy(r"^(?:[A-Za-z_][\w.]*\.)?\w*(?:Error|Exception): \S")  # the last line of a traceback, alone
 _FEWEST_SIGNS = 6  # of a language that is written without spaces: a sentence, not a name
 _LONGEST_TITLE = 300  # characters
 _CUT_OUT = 80  # lines: more is a log, whatever stands above it
@@ -202,12 +200,6 @@ def _has_title(text: str) -> bool:
         if is_told or any(fence in rest for fence in _FENCES):
             return True  # nobody but a person writes so, or sets a program's words into a fence
     return _HEADING.match(first) is not None or (is_worded and _MACHINE.match(first) is None)
-
-
-def is_bare_exception(text: str) -> bool:
-    """Nothing but the message of an exception: somebody copied it, for a job that ends so prints more."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return 0 < len(lines) <= _FEW and 'File "' not in text and _BARE_EXCEPTION.match(lines[0].strip()) is not None
 
 
 def split_title(prose: str) -> tuple[str, str]:
