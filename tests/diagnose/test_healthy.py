@@ -104,3 +104,21 @@ def test_a_peer_that_is_missed_when_all_are_through(diagnose: Diagnose) -> None:
     assert diagnose(ended).verdict is None
     lost = {"worker-0.log": steps + "finished\n" + missed, "worker-1.log": steps}
     assert diagnose(lost).verdict is not None
+
+
+CAUGHT = """\
+[1]<stderr>:Traceback (most recent call last):
+[1]<stderr>:  File "/home/user/train.py", line 34, in <module>
+[1]<stderr>:    push(metrics)
+[1]<stderr>:ConnectionResetError: [Errno 104] Connection reset by peer
+"""
+
+
+def test_what_a_rank_caught_that_leaves_the_talking_to_another(diagnose: Diagnose) -> None:
+    epochs = [f"[0]<stdout>:epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(4)]
+    on = "[1]<stderr>:rank 1: metrics server does not answer, trying again\n"
+    ready = "[0]<stdout>:rank 0 of 2 ready\n[1]<stdout>:rank 1 of 2 ready\n"
+    job = ready + "".join(CAUGHT + on + epoch for epoch in epochs)
+    assert diagnose({"job.log": job + "[0]<stdout>:done\n"}).verdict is None
+    died = "Process name: [1]\nExit code: 1\n"
+    assert diagnose({"job.log": job + CAUGHT + died}).verdict is not None
