@@ -85,7 +85,7 @@ def test_reads_every_part() -> None:
         ('code = "TST001"', 'code = "T1"', "three capitals"),
         ('status = "stable"', 'status = "fresh"', "status must be"),
         ('cause = "test-fault"', 'cause = "Test fault"', "kebab case"),
-        ('blame = "silent"', 'blame = "named"', "needs a capture"),
+        ('blame = "silent"', 'blame = "named"', "needs a fact"),
         ('blame = "silent"', 'blaim = "silent"', "unknown key: blaim"),
         ("something very (?P<what>wrong)'", "[unclosed'", "unterminated"),
         ("something very (?P<what>wrong)'", r"\d+'", "more specific"),

@@ -13,8 +13,8 @@ from phalanx.check.witness import Witness, name_all
 from phalanx.knowledge import Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fix_share
 from phalanx.knowledge.rule import FixSpec
-from phalanx.knowledge.template import fill
 from phalanx.model import Confidence, Evidence, Finding, Fix, Role, Stage
+from phalanx.model.template import fill
 
 START = "check: "
 _SPOKEN = "phalanx check"  # in the place of a file

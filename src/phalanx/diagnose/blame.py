@@ -204,7 +204,8 @@ def _named(claim: Claim) -> frozenset[int]:
         text = proof.captures.get("culprit", "")
         for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", text):
             found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
-        found.update(rank for rank in proof.event.data.get("missing", ()) if rank < LARGEST_WORLD)
+        by_fact = proof.event.fact.ranks if proof.event.fact is not None else ()
+        found.update(rank for rank in (*by_fact, *proof.event.data.get("missing", ())) if rank < LARGEST_WORLD)
     return frozenset(found)
 
 

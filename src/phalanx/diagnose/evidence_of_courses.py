@@ -18,8 +18,11 @@ from phalanx.diagnose.openings import too_few_devices
 from phalanx.diagnose.scaling import compared
 from phalanx.diagnose.standstill import standstills
 from phalanx.model import Event, EventKind
+from phalanx.model.fact import Fact
+from phalanx.model.facts import make_fact
 from phalanx.sources import Collector, FileSurvey, Observations
 from phalanx.sources.courses import Course, Reading
+from phalanx.sources.facts import fact_event
 
 _FEWEST = 5  # readings that must agree
 _FEWEST_UNMARKED = 8  # the same, where lines do not tell the step
@@ -52,7 +55,8 @@ def take_in(seen: Observations, collector: Collector) -> None:
             continue
         for event in _sentences(file):
             seen.events.append(event)
-            seen.matches.extend(collector.matches_of(event))
+            if event.fact is None:
+                seen.matches.extend(collector.matches_of(event))
     files = [file for file in seen.files if not file.is_report]
     found = (
         between_ranks(files),
@@ -72,10 +76,13 @@ def _sentences(file: FileSurvey) -> Iterator[Event]:
         if entry.course is None:
             continue
         for text, reading in _shown_by(entry.course):
+            if isinstance(text, Fact):
+                yield fact_event(text, file.name, reading.line, rank)
+                continue
             yield Event(EventKind.LINE, f"training course: {text}", file.name, reading.line, rank, source="course")
 
 
-def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
+def _shown_by(course: Course) -> Iterator[tuple[str | Fact, Reading]]:
     losses = course.of("loss")
     finite = [math.isfinite(loss.value) for loss in losses]
     if not all(finite):
@@ -110,7 +117,8 @@ def _shown_by(course: Course) -> Iterator[tuple[str, Reading]]:
         if _is_constant(readings) and readings[0].value == 0 and _is_exact(readings[0].printed, kind):
             yield f"the {kind} is 0 in every report", readings[-1]
     if _vanishes(rates := course.of("learning rate")):
-        yield f"the learning rate vanishes, from {rates[0].printed} to {rates[-1].printed}", rates[-1]
+        values = {"metric": "learning rate", "first": rates[0].printed, "last": rates[-1].printed}
+        yield make_fact("metric.vanishes", values, source="metric"), rates[-1]
     if _rises([reading.value for reading in course.of("seconds")]):
         readings = course.of("seconds")
         yield f"steps take longer and longer, from {readings[0].printed} to {readings[-1].printed}", readings[-1]

@@ -10,9 +10,9 @@ from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.knowledge.rule import Claims
-from phalanx.knowledge.template import fill
 from phalanx.model import EventKind, Evidence, Finding, Role, Stage
 from phalanx.model.ranks import name_ranks
+from phalanx.model.template import fill
 
 _MOST_EVIDENCE = 12
 

@@ -8,8 +8,8 @@ from phalanx.diagnose.claim import Claim
 from phalanx.knowledge import FIX_PATTERNS
 from phalanx.knowledge.figures import fault_count, fix_share, frequent_fixes
 from phalanx.knowledge.rule import FixSpec
-from phalanx.knowledge.template import fill
 from phalanx.model import Fix, Place, Safety
+from phalanx.model.template import fill
 
 _FEWEST = 3
 

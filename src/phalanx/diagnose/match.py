@@ -43,10 +43,14 @@ def apply_rules(rules: Sequence[Rule], seen: Observations, history: History) -> 
     for match in seen.matches:
         by_spec[match.key].append(match)  # type: ignore[index]
     exceptions = _ExceptionIndex(seen.events)
+    facts: dict[str, list[Event]] = defaultdict(list)
+    for event in seen.events:
+        if event.fact is not None:
+            facts[event.fact.id].append(event)
     claims = []
     for rule in rules:
         found = [
-            (spec, _proofs(rule, index, spec, by_spec, seen, history, exceptions))
+            (spec, _proofs(rule, index, spec, by_spec, facts, seen, history, exceptions))
             for index, spec in enumerate(rule.evidence)
         ]
         claim = _claim(rule, found, history)
@@ -83,6 +87,7 @@ def _proofs(
     index: int,
     spec: EvidenceSpec,
     by_spec: dict[SpecKey, list[Match]],
+    facts: dict[str, list[Event]],
     seen: Observations,
     history: History,
     exceptions: _ExceptionIndex,
@@ -96,6 +101,12 @@ def _proofs(
                 Proof(event, spec.role, match.captures, match.after_progress, match.event.text),
             )
         return list(proofs.values())
+    if spec.fact is not None:
+        return [
+            Proof(event, spec.role, event.fact.texts())
+            for event in facts.get(spec.fact.id, ())
+            if event.fact is not None and spec.fact.matches(event.fact)
+        ]
     if spec.prose is not None:
         return [
             Proof(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.knowledge.expression import Expression
+from phalanx.knowledge.fact_spec import parse_fact
 from phalanx.knowledge.fixes import FIX_PATTERNS
 from phalanx.knowledge.literals import check_syntax, required_literals
 from phalanx.knowledge.literals import is_common as is_common_literal
@@ -41,7 +42,7 @@ _KEYS = frozenset(
         "fix",
     ]
 )
-_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "prose", "exit"])
+_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "prose", "exit"])
 _FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
 
 
@@ -93,8 +94,8 @@ def _build(front: dict[str, Any], body: str, path: Path) -> Rule:
         if not any(case.fires for case in cases) or all(case.fires for case in cases):
             raise RuleError(path, "## Tests needs at least one `### fires:` and one `### silent:` case")
     blame = Blame(front.get("blame", "printer"))
-    if blame is Blame.NAMED and not any(s.line and "(?P<culprit>" in s.line.pattern for s in evidence):
-        raise RuleError(path, 'blame = "named" needs a capture (?P<culprit>…) in some line expression')
+    if blame is Blame.NAMED and not any(s.fact or (s.line and "(?P<culprit>" in s.line.pattern) for s in evidence):
+        raise RuleError(path, 'blame = "named" needs a fact, or a capture (?P<culprit>…) in some line expression')
     return Rule(
         code=code,
         symptom=front["symptom"],
@@ -128,10 +129,14 @@ def _refuse_unknown(kind: str, names: Any, path: Path) -> None:
 
 def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
     _refuse_unknown("evidence key", item.keys() - _EVIDENCE_KEYS, path)
-    given = [key for key in ("line", "prose", "exit") if key in item]
+    given = [key for key in ("line", "fact", "prose", "exit") if key in item]
     if len(given) != 1:
-        raise RuleError(path, "each [[evidence]] has exactly one of line, prose, exit")
+        raise RuleError(path, "each [[evidence]] has exactly one of line, fact, prose, exit")
     role, ranks = Role(item["role"]), Ranks(item.get("ranks", "any"))
+    if "where" in item and given != ["fact"]:
+        raise RuleError(path, "`where` is for the fields of a `fact`")
+    if given == ["fact"]:
+        return EvidenceSpec(role, ranks, fact=parse_fact(item["fact"], item.get("where", {})))
     if given == ["exit"]:
         codes = item["exit"] if isinstance(item["exit"], list) else [item["exit"]]
         return EvidenceSpec(role, ranks, exit_codes=frozenset(codes))

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from phalanx.knowledge.expression import Expression
+from phalanx.knowledge.fact_spec import FactSpec
 from phalanx.model import Confidence, Role, Safety, Stage
 
 
@@ -52,7 +53,7 @@ class Ranks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpec:
-    """One observation a rule asks for: a log line, a user's own words, an exit code or a signal."""
+    """One observation a rule asks for: a log line, a fact, an exit code or a signal."""
 
     role: Role
     ranks: Ranks = Ranks.ANY
@@ -61,6 +62,7 @@ class EvidenceSpec:
     exit_codes: frozenset[int] = frozenset()
     literals: frozenset[str] = frozenset()
     is_common: bool = False  # the literals stand in healthy logs too
+    fact: FactSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

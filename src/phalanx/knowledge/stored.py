@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.knowledge.expression import Expression
+from phalanx.knowledge.fact_spec import FactSpec
 from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule
 from phalanx.model import Confidence, Role, Safety, Stage
 
@@ -79,11 +80,12 @@ def _case_in(item: list[Any]) -> Case:
 def _evidence_out(spec: EvidenceSpec) -> list[Any]:
     line, prose = _expression_out(spec.line), _expression_out(spec.prose)
     codes, literals = sorted(spec.exit_codes), sorted(spec.literals)
-    return [spec.role.value, spec.ranks.value, line, prose, codes, literals, spec.is_common]
+    fact = None if spec.fact is None else [spec.fact.id, spec.fact.where]
+    return [spec.role.value, spec.ranks.value, line, prose, codes, literals, spec.is_common, fact]
 
 
 def _evidence_in(item: list[Any]) -> EvidenceSpec:
-    role, ranks, line, prose, exit_codes, literals, is_common = item
+    role, ranks, line, prose, exit_codes, literals, is_common, fact = item
     return EvidenceSpec(
         _ROLES[role],
         _RANKS[ranks],
@@ -92,6 +94,7 @@ def _evidence_in(item: list[Any]) -> EvidenceSpec:
         frozenset(exit_codes),
         frozenset(literals),
         is_common,
+        None if fact is None else FactSpec(fact[0], tuple((name, tuple(allowed)) for name, allowed in fact[1])),
     )
 
 

@@ -1,10 +1,15 @@
 """What was observed: one log line, exception, exit, stall report or stack, and where it stood."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phalanx.model.fact import Fact
 
 _PACKAGES = frozenset(
     {"torch", "tensorflow", "keras", "horovod", "jax", "numpy", "ray", "lightning", "deepspeed", "accelerate"}
@@ -86,6 +91,7 @@ class Event:
     time: float | None = None
     frames: tuple[Frame, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    fact: Fact | None = None  # what was established, where it is no line of a log: `text` then only shows it
     # The lines around it, made when somebody wants to show them: most events are never shown.
     context: Callable[[], tuple[tuple[int, str], ...]] = tuple
     # Of a large file, lines are only counted for what is shown: `line` is then good to compare, and this makes it real.

@@ -203,7 +203,9 @@ class _FileReader:
         if record is not None:
             self._found.events.extend(record)
             for event in record:
-                if event.source in ("watch", "bundle"):  # what a watch wrote down, and why a rank died
+                if (
+                    event.source in ("watch", "bundle") and event.fact is None
+                ):  # what a watch wrote down, and why a rank died
                     self._found.matches.extend(self._owner.matches_of(event))
             self._survey.size = len(piece.data)
             state_manifest(self._survey, bytes(piece.data))

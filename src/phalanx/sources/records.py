@@ -12,6 +12,7 @@ from typing import Any
 
 from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.bundle import is_watch, read_exit, read_watch
+from phalanx.sources.facts import is_facts, read_facts
 from phalanx.sources.readers.exits import normal_code
 from phalanx.sources.secrets import redact
 from phalanx.sources.text import clean_text
@@ -27,6 +28,8 @@ def read_record(name: str, head: bytes, rank: int | None) -> list[Event] | None:
     """The events of a record; None if the file is something else and wants to be read as a log."""
     if is_watch(name):
         return read_watch(name, head.decode("utf-8", "replace"))
+    if is_facts(name):
+        return read_facts(name, head.decode("utf-8", "replace"))
     if len(head) >= _LARGEST:
         return None
     if _EXIT_NAME.search(name.rsplit("/", 1)[-1]) and re.fullmatch(rb"\s*-?\d{1,3}\s*", head):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.knowledge.template import fill
+from phalanx.model.template import fill
 
 
 @pytest.mark.parametrize(
