@@ -15,6 +15,7 @@ from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
 from phalanx.check.options import CheckOptions
 from phalanx.lab import Bed
+from phalanx.lab.fault import find_fault
 from tests.lab.beds import needs_beds
 
 _CHECK = [sys.executable, "-m", "phalanx.check"]
@@ -168,18 +169,31 @@ def test_a_place_among_others(variables: dict[str, str], place: tuple[int, int] 
     assert (None if seat is None else (seat.rank, seat.size)) == place
 
 
+def launch_in(hosts: Bed, *arguments: str) -> dict[str, object]:
+    """The check on every host in place of the script, as a launcher would start it."""
+    processes = []
+    for host in hosts:
+        command = ["env", f"PYTHONPATH={Path(phalanx.__file__).parents[1]}", *_CHECK, "--format", "json", *arguments]
+        processes.append(
+            subprocess.Popen([*host.prefix, *command], stdout=subprocess.PIPE, text=True, env=environment())
+        )
+    outputs = [process.communicate(timeout=200)[0] for process in processes]
+    return only_report([(process.returncode, out) for process, out in zip(processes, outputs, strict=True)])
+
+
 @needs_beds
 def test_across_hosts_at_the_masters_address() -> None:
     with Bed(2) as hosts:
-        processes = []
-        for number, host in enumerate(hosts):
-            variables = {**ranks(2, MASTER_ADDR="h0")[number], "PYTHONPATH": str(Path(phalanx.__file__).parents[1])}
-            command = ["env", *(f"{name}={value}" for name, value in variables.items()), *_CHECK]
-            command += ["--no-network", "--format", "json", "--wait", "90"]
-            processes.append(
-                subprocess.Popen([*host.entry, "--", *command], stdout=subprocess.PIPE, text=True, env=environment())
-            )
-        ended = [(process.wait(200), process.communicate()[0]) for process in processes]
-    report = only_report([(code, out) for code, out in ended])
+        report = launch_in(hosts, "--no-network", "--wait", "90")
     assert causes(report) == []
     assert [host["name"] for host in report["world"]["hosts"]] == ["h0", "h1"]  # type: ignore[index]
+
+
+@needs_beds
+@pytest.mark.parametrize("count", [2, 3])
+def test_that_large_packets_vanish_does_not_hinder_the_meeting(count: int) -> None:
+    with Bed(count) as hosts:
+        find_fault("mtu-tunnel")[0].apply(hosts)
+        report = launch_in(hosts, "--wait", "60")
+    assert causes(report)[0] == "mtu-black-hole"
+    assert len(report["world"]["ranks"]) == count  # type: ignore[index]

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
+from phalanx.check.agent import ports
 from phalanx.cli import app
 
 RUNNER = CliRunner()
@@ -88,7 +89,13 @@ def test_the_launch_command_is_read_not_run(tmp_path: Path) -> None:
     [
         (["--env", "NONSENSE"], "NAME=VALUE"),
         (["--hosts", ","], "give names"),
+        (["--hosts", ""], "give names"),
         (["--hosts", "a,a"], "twice"),
+        (["--each", "nsenter"], "--hosts"),
+        (["--hosts", "a", "--ray", "auto"], "exclude each other"),
+        (["--hosts", "a", "--read", "x"], "exclude each other"),
+        (["--for", "glo"], "did you mean gloo?"),
+        (["--for", ","], "give some of"),
         (["--hosts", "a,b,c", "--each", "x", "--each", "y"], "give it once"),
         (["--read", "/no/such/file"], "No such file"),
         (["--read", "/dev/null"], "no facts"),
@@ -109,6 +116,18 @@ def test_a_command_that_brings_no_agent(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert {finding["cause"] for finding in report["findings"]} == {"agent-not-started"}
     assert [finding["culprit_hosts"] for finding in report["findings"]] == [["h0"], ["h1"]]
+
+
+def test_an_incomplete_check_is_no_all_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_setting: object) -> dict[str, object]:
+        raise OSError("cut off")
+
+    monkeypatch.setitem(ports.FACTS, "ports", broken)
+    result = check()
+    assert result.exit_code == 2
+    assert "The check is incomplete" in result.output
+    assert "not checked: ports on" in result.output
+    assert "Nothing wrong found" not in result.output
 
 
 def test_run_checks_first_when_asked(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import queue
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -17,6 +18,8 @@ from phalanx.check.agent import serve
 from phalanx.check.packing import packed_agent
 
 _LAST_WORDS = 16_000
+_SEND_S = 5.0
+_BEAT_S = 1.0
 
 
 class AgentError(Exception):
@@ -81,6 +84,11 @@ class Conversation:
         self.greeted.set()
         for one in waiting:
             one.put({"error": why, "end": True})
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the other side is gone."""
+        return self._gone is not None
 
     def collect(self, number: int, answers: queue.SimpleQueue[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:
         """Wait for the end of the answer."""
@@ -211,18 +219,29 @@ class SocketChannel:
         self._lock = threading.Lock()
         self._socket = connection
         connection.settimeout(None)
+        # A full buffer that nobody empties must not hold up the check.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_SEND_S), 0))
         threading.Thread(target=self._hear, daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
 
     def ask(self, verb: str, args: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
         """Over the socket."""
         number, answers = self._conversation.open()
-        line = json.dumps({"id": number, "do": verb, "args": args}) + "\n"
+        self._send({"id": number, "do": verb, "args": args})
+        return self._conversation.collect(number, answers, timeout)
+
+    def _send(self, message: dict[str, Any]) -> None:
         try:
             with self._lock:
-                self._socket.sendall(line.encode())
+                self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             self._conversation.broken(f"the connection broke: {error.strerror}")
-        return self._conversation.collect(number, answers, timeout)
+
+    def _beat(self) -> None:
+        """A sign of life for the agent, until the connection ends."""
+        while not self._conversation.is_broken:
+            time.sleep(_BEAT_S)
+            self._send({"beat": 1})
 
     def close(self) -> None:
         """The agent at the other end sees the end and ends too."""

@@ -15,7 +15,7 @@ from phalanx.check.findings import findings_of
 from phalanx.check.options import CheckOptions, NetworkOptions
 from phalanx.check.parties import AgentError, Failure, Party
 from phalanx.check.reading import Reading
-from phalanx.check.unreached import readings_of_failures, readings_of_paths
+from phalanx.check.unreached import party_name, readings_of_failures, readings_of_paths, silent_party
 from phalanx.check.witness import Witness, rank_of
 from phalanx.model import Host, Rank, Report, Unchecked, World
 
@@ -34,10 +34,10 @@ def examine(
     parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = (), seen: Sequence[Reading] = ()
 ) -> Report:
     """Everything that can be found out, beside what was seen on the way. The parties are left open."""
-    named, witnesses, unchecked = gather(parties, options)
+    named, witnesses, silent, unchecked = gather(parties, options)
     options.say("comparing")
     readings, more = judge_facts(witnesses, options)
-    readings += [*seen, *readings_of_failures(failures), *readings_of_paths(named)]
+    readings += [*seen, *silent, *readings_of_failures(failures), *readings_of_paths(named)]
     unchecked += more
     if options.network and len(named) > 1:
         found, more, proven = _probe_network(named, witnesses, options)
@@ -58,31 +58,32 @@ def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) ->
     return make_report(readings, witnesses, unchecked)
 
 
-def gather(parties: Sequence[Party], options: CheckOptions) -> tuple[list[Party], list[Witness], list[Unchecked]]:
-    """The facts of every party, asked at once; parties that do not answer are said to be unchecked."""
+def gather(
+    parties: Sequence[Party], options: CheckOptions
+) -> tuple[list[Party], list[Witness], list[Reading], list[Unchecked]]:
+    """The facts of every party, asked at once; a party that does not answer is itself a finding."""
     options.say(f"asking {len(parties)} part{'ies' if len(parties) > 1 else 'y'} for facts")
     args = {"environment": dict(options.environment), "paths": list(options.paths), "code": list(options.code)}
     named: list[Party] = []
     witnesses: list[Witness] = []
+    silent: list[Reading] = []
     unchecked: list[Unchecked] = []
     with ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE)) as pool:
         told = list(pool.map(lambda party: _ask(party, args, options.patience), parties))
         hosts = [_host_of(party, facts) for party, (facts, _, _, _) in zip(parties, told, strict=True)]
         for party, host, (facts, ahead, error, why) in zip(parties, hosts, told, strict=True):
             if facts is None:
-                unchecked.append(
-                    Unchecked(f"everything on {party.label or 'this machine'}", f"an agent that answers ({why})")
-                )
+                silent.append(silent_party(party_name(party), why, party.host))
                 continue
             is_alone = hosts.count(host) == 1
             witness = _witness(party.ranks, host, facts, (ahead, error), is_alone, {one.label for one in witnesses})
             witnesses.append(witness)
             named.append(party.renamed(witness.label, witness.host, witness.ranks))
             for section, reason in facts.get("missing", {}).items():
-                unchecked.append(Unchecked(f"{section} on {witness.label}", reason))
+                unchecked.append(Unchecked(f"{section} on {witness.label}", reason, essential=True))
         if len(witnesses) > 1:
             witnesses = _with_names(named, witnesses, pool)
-    return named, witnesses, unchecked
+    return named, witnesses, silent, unchecked
 
 
 def _ask(party: Party, args: dict[str, Any], patience: float) -> tuple[dict[str, Any] | None, float | None, float, str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from phalanx.check.launch_line import LaunchLine
 
+LIBRARIES = frozenset(["gloo", "horovod", "mpi", "nccl", "tensorflow", "torch"])  # what --for knows
+
 
 def _say_nothing(_text: str) -> None:
     """For whoever wants no progress."""

@@ -9,6 +9,7 @@ from phalanx.check.channels import StreamChannel
 from phalanx.check.packing import TOO_OLD
 from phalanx.check.parties import Failure, Party
 from phalanx.check.reading import Reading
+from phalanx.model.ranks import name_ranks
 
 # What ssh prints, and what it means; the first that matches counts.
 _MEANINGS = (
@@ -42,6 +43,18 @@ def readings_of_paths(parties: Iterable[Party]) -> list[Reading]:
             text = f"check: the PATH of the non-interactive shell on {party.label} has no python3 ({match[1]})"
             found.append(Reading(text, accused=(party.label,)))
     return found
+
+
+def party_name(party: Party) -> str:
+    """What to call a party whose facts are not known."""
+    ranks = name_ranks(party.ranks) if party.ranks else ""
+    host = party.label or party.host
+    return f"{ranks} on {host}" if ranks and host else ranks or host or "this machine"
+
+
+def silent_party(label: str, why: str, host: str = "") -> Reading:
+    """A party that was there and did not answer a question of the check."""
+    return Reading(f"check: {label} stopped answering the check ({why})", accused=(host or label,))
 
 
 def _reading(failure: Failure) -> Reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ from phalanx.check.fix_script import write_fix_script
 from phalanx.check.launch_line import read_launch_line
 from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
-from phalanx.check.options import CheckOptions
+from phalanx.check.options import LIBRARIES, CheckOptions
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.report import Format, print_text, render
@@ -44,7 +45,7 @@ Examples:
 
     mpirun -n 8 phalanx check --print | phalanx check --read -
 
-Exit codes: 0 nothing wrong, 1 findings, 2 the tool could not do its work."""
+Exit codes: 0 nothing wrong, 1 findings, 2 the tool could not do its work, or not all of it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -99,13 +100,15 @@ def check(
             space=int(space * (1 << 30)),
             launch=line,
             code=(*(code or ()), *line.scripts),
-            libraries=frozenset(part for part in (libraries or "").split(",") if part) or line.libraries,
+            libraries=_libraries(libraries) or line.libraries,
             same_interpreter=python is not None or not (hosts or each),
             network=network,
             large=not quick,
             timeout=timeout,
+            patience=min(5.0, wait),
             say=progress.say,
         )
+        _refuse_contradictions(hosts=hosts, each=each, ray=ray, meet=meet, print=to_print, read=read, alone=alone)
         if to_print:
             typer.echo("\n".join(facts_to_print(options)))
             raise typer.Exit(0)
@@ -128,14 +131,36 @@ def check(
             raise
         typer.echo(f"phalanx: cannot write {output}: {error.strerror}", err=True)
         raise typer.Exit(2) from error
-    raise typer.Exit(1 if report.findings else 0 if report.read else 2)
+    raise typer.Exit(1 if report.findings else 0 if report.read and report.is_complete else 2)
+
+
+def _refuse_contradictions(**given: object) -> None:
+    """Options of which one would be ignored without a word."""
+    names = [name for name, value in given.items() if value not in (None, False, [])]
+    if "each" in names and "hosts" not in names:
+        raise CheckError("--each says how to reach a host: name the hosts with --hosts a,b")
+    ways = [f"--{name}" for name in names if name != "each"]
+    if len(ways) > 1:
+        raise CheckError(f"{' and '.join(ways)} exclude each other: give one of them")
+
+
+def _libraries(given: str | None) -> frozenset[str]:
+    if given is None:
+        return frozenset()
+    names = frozenset(part.strip() for part in given.split(",") if part.strip())
+    unknown = sorted(names - LIBRARIES)
+    if unknown or not names:
+        near = difflib.get_close_matches(unknown[0], LIBRARIES, 1) if unknown else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise CheckError(f"--for {given}: give some of {', '.join(sorted(LIBRARIES))}{hint}")
+    return names
 
 
 def _examine(options: CheckOptions, convening: Convening, read: str | None) -> Report | None:
     """The report; None where another rank writes it."""
     if read is not None:
         return _read(read, options)
-    is_driver = convening.alone or convening.hosts or convening.each or convening.ray
+    is_driver = convening.alone or convening.each or convening.hosts is not None or convening.ray is not None
     seat = None if is_driver else seat_of({**os.environ, **options.environment})
     if seat is not None:
         return take_part(seat, convening, options)

@@ -24,6 +24,11 @@ class Report:
         """The finding to act on first."""
         return self.findings[0] if self.findings else None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was looked at that "nothing wrong" would have to rest on."""
+        return not any(item.essential for item in self.not_checked)
+
     def to_json(self) -> dict[str, Any]:
         """The contract's form. Fields are only ever added to it, never renamed or removed."""
         findings = [_finding(finding) for finding in self.findings]
@@ -41,7 +46,9 @@ class Report:
             },
             "verdict": findings[0] if findings else None,
             "findings": findings,
-            "not_checked": [{"what": item.what, "needs": item.needs} for item in self.not_checked],
+            "not_checked": [
+                {"what": item.what, "needs": item.needs, "essential": item.essential} for item in self.not_checked
+            ],
             "read": list(self.read),
             "restarts": list(self.restarts),
         }

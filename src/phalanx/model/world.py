@@ -51,3 +51,4 @@ class Unchecked:
 
     what: str
     needs: str
+    essential: bool = False  # without it nobody can say that nothing is wrong

@@ -29,14 +29,17 @@ def print_checked(report: Report, seconds: float, console: Console | None = None
 
 def _print(report: Report, seconds: float, console: Console) -> None:
     looked = f"{_scope(report)}, {seconds:.1f} s"
-    if not report.findings:
+    if not report.findings and report.is_complete and report.read:
         console.print(Text.assemble(("Nothing wrong found", "bold green"), f" on {looked}."))
+    elif not report.findings:
+        said = ("The check is incomplete", "bold yellow")
+        console.print(Text.assemble(said, f": not everything could be looked at on {looked}."))
     for number, finding in enumerate(report.findings):
         if number:
             console.print()
         _print_finding(finding, console)
     console.print() if report.findings or report.not_checked else None
-    for item in report.not_checked[:_SHOWN_UNCHECKED]:
+    for item in sorted(report.not_checked, key=lambda item: not item.essential)[:_SHOWN_UNCHECKED]:
         console.print(Text(f"not checked: {item.what}; needs {item.needs}", style="dim"))
     if len(report.not_checked) > _SHOWN_UNCHECKED:
         more = len(report.not_checked) - _SHOWN_UNCHECKED

@@ -72,7 +72,7 @@ def serve(lines: Iterable[str], write: Callable[[str], None]) -> None:
             request = json.loads(line)
         except ValueError:
             continue
-        if isinstance(request, dict):
+        if isinstance(request, dict) and "do" in request:
             threading.Thread(target=answer, args=(known, request, send), daemon=True).start()
 
 

@@ -79,5 +79,5 @@ def _hosts(line: LaunchLine, witnesses: Sequence[Witness]) -> Iterable[Unchecked
     absent = [host for host in line.slots if host.rpartition("@")[2] not in known]
     if absent and (len(one_per_network(witnesses)) > 1 or len(absent) < len(line.slots)):
         yield Unchecked(
-            f"{name_all(absent)} of the launch command", f"--hosts with {'it' if len(absent) == 1 else 'them'}"
+            f"{name_all(absent)} of the launch command", f"--hosts with {'it' if len(absent) == 1 else 'them'}", True
         )

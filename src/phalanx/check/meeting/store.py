@@ -18,6 +18,7 @@ _PORTS_ABOVE = 4
 _GREETING_S = 2.0
 _PAUSE_S = 0.2
 _MARK = "phalanx-check"
+_SEGMENT = 512
 
 
 def ports_of(seat: Seat) -> list[int]:
@@ -63,12 +64,34 @@ def _listen(ports: list[int]) -> socket.socket:
     last: OSError | None = None
     for port in ports:
         try:
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
+            return _small(socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024))
         except OSError:
             with suppress(OSError):
-                return socket.create_server(("", port), backlog=1024)
+                return _small(socket.create_server(("", port), backlog=1024))
             last = OSError(f"no free port among {ports[0]} to {ports[-1]}")
     raise last or OSError("no port to listen at")
+
+
+def _small(sock: socket.socket) -> socket.socket:
+    """Small segments in both directions: that large packets vanish on the way is to be found, not to hinder the meeting."""
+    with suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SEGMENT)
+    return sock
+
+
+def _connect(address: str, port: int) -> socket.socket:
+    """As socket.create_connection, with small segments."""
+    last: OSError | None = None
+    for family, kind, protocol, _, target in socket.getaddrinfo(address, port, type=socket.SOCK_STREAM):
+        sock = _small(socket.socket(family, kind, protocol))
+        try:
+            sock.settimeout(_GREETING_S)
+            sock.connect(target)
+            return sock
+        except OSError as error:
+            sock.close()
+            last = error
+    raise last or OSError(f"{address} has no address")
 
 
 def _greet(connection: socket.socket) -> Party | None:
@@ -104,18 +127,18 @@ def attend(seat: Seat, patience: float) -> str | None:
     while time.monotonic() < until:
         for port in ports_of(seat):
             try:
-                connection = socket.create_connection((seat.store[0], port), timeout=_GREETING_S)
+                connection = _connect(seat.store[0], port)
             except OSError as error:
                 wrong = "timed out" if isinstance(error, TimeoutError) else error.strerror or str(error)
                 continue
-            if (problem := _attend(connection, seat)) is None:
+            if (problem := _attend(connection, seat, patience)) is None:
                 return None
             wrong = problem
         time.sleep(_PAUSE_S)
     return wrong
 
 
-def _attend(connection: socket.socket, seat: Seat) -> str | None:
+def _attend(connection: socket.socket, seat: Seat, patience: float) -> str | None:
     with connection:
         try:
             connection.settimeout(_GREETING_S)
@@ -125,7 +148,13 @@ def _attend(connection: socket.socket, seat: Seat) -> str | None:
                 return "another program answers there"
         except (OSError, ValueError, AttributeError) as error:
             return f"another program listens there ({error})"
-        connection.settimeout(None)
-        with suppress(OSError), connection.makefile("r", encoding="utf-8") as lines:
-            serve.serve(lines, lambda line: connection.sendall(line.encode()))
+        # Whoever leads says something every second: one that is silent for longer than we would wait for it is gone.
+        connection.settimeout(max(patience, _GREETING_S))
+        try:
+            with connection.makefile("r", encoding="utf-8") as lines:
+                serve.serve(lines, lambda line: connection.sendall(line.encode()))
+        except TimeoutError:
+            return f"rank 0 said nothing more for {patience:g} s"
+        except OSError:
+            pass
     return None

@@ -20,6 +20,7 @@ from phalanx.check.network.tasks import find_tasks, judge_tasks
 from phalanx.check.options import NetworkOptions
 from phalanx.check.parties import Party
 from phalanx.check.reading import Reading
+from phalanx.check.unreached import silent_party
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
@@ -32,7 +33,9 @@ def probe_network(
     """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
     nodes = find_nodes(witnesses)
     if len(nodes) < 2:
-        needed = Unchecked("the network between the parties", "hosts with addresses that others can call")
+        needed = Unchecked(
+            "the network between the parties", "hosts with addresses that others can call", essential=True
+        )
         return [], [] if len({one.network for one in witnesses.values()}) < 2 else [needed], frozenset()
     by_label = {party.label: party for party in parties}
     talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
@@ -41,11 +44,8 @@ def probe_network(
         take_survey(talk, seen, witnesses, options)
     finally:
         phases.close(talk, seen)
-    unchecked = [
-        Unchecked(f"the network of {nodes[number].label}", f"an agent that answers ({why})")
-        for number, why in sorted(talk.silent.items())
-    ]
-    return judge(seen, witnesses), unchecked + not_called(seen), proven_by(seen)
+    silent = [silent_party(nodes[number].label, why) for number, why in sorted(talk.silent.items())]
+    return judge(seen, witnesses) + silent, not_called(seen), proven_by(seen)
 
 
 def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], options: NetworkOptions) -> None:
@@ -93,7 +93,8 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
 def not_called(seen: Survey) -> list[Unchecked]:
     """Calls that a host could not make at all."""
     unable = sorted({seen.nodes[one.source].label for one in seen.calls if one.outcome == "local"})
-    found = [Unchecked(f"calls from {label}", "more open files (ulimit -n) or free ports there") for label in unable]
+    needs = "more open files (ulimit -n) or free ports there"
+    found = [Unchecked(f"calls from {label}", needs, essential=True) for label in unable]
     busy = seen.busy()
     if busy and seen.speeds:
         first = min(busy)
