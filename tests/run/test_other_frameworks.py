@@ -57,6 +57,27 @@ for _ in range(6):
 coordinator.join()
 print("counted", counter.numpy(), flush=True)
 """
+PARAMETER_SERVER_TRAINING = (
+    PARAMETER_SERVER.split("with strategy.scope")[0]
+    + """\
+with strategy.scope():
+    weights = tf.Variable(tf.zeros([8, 1]))
+def dataset():
+    x = tf.random.stateless_normal([64, 8], seed=[1, 2])
+    return tf.data.Dataset.from_tensor_slices((x, tf.reduce_sum(x, 1, keepdims=True))).repeat().batch(16).prefetch(2)
+batches = iter(coordinator.create_per_worker_dataset(dataset))
+@tf.function
+def step(batches):
+    x, y = next(batches)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((x @ weights - y) ** 2)
+    weights.assign_sub(0.05 * tape.gradient(loss, weights))
+for _ in range(20):
+    coordinator.schedule(step, args=(batches,))
+coordinator.join()
+print("trained", flush=True)
+"""
+)
 MIRRORED = """\
 import tensorflow as tf
 devices = [device.name for device in tf.config.list_logical_devices("CPU")]
@@ -99,6 +120,15 @@ def test_tensorflow_parameter_server_ends_when_the_chief_is_done(tmp_path: Path)
     assert done.status == 0, done.err
     assert said(done.out)["counted 6.0"] == [0]
     assert done.exit(2)["by"] == "end of service"
+
+
+def test_tensorflow_parameter_server_trains_from_datasets_of_its_workers(tmp_path: Path) -> None:
+    """Workers read their data while the coordinator schedules steps: this deadlocks if their threads are limited to one."""
+    python = python_with("tensorflow", "tensorflow-cpu")
+    roles = ("--roles", "chief=1,worker=2,ps=1", "--stall-after", "60", "--on-stall", "abort")
+    done = run(tmp_path, *roles, "--python", python, "train.py", script=PARAMETER_SERVER_TRAINING)
+    assert done.status == 0, done.err
+    assert said(done.out)["trained"] == [0]
 
 
 def test_tensorflow_virtual_devices(tmp_path: Path) -> None:

@@ -86,11 +86,16 @@ def test_an_unknown_framework_is_said(tmp_path: Path) -> None:
 
 
 def test_threads_share_the_cores_and_leave_the_users_wish() -> None:
-    found, said = thread_variables("torch", 10_000, {})
+    found, said = thread_variables(10_000, {})
     assert found == {"OMP_NUM_THREADS": "1"}
-    assert said.startswith("1 thread a rank")
-    assert thread_variables("torch", 2, {"OMP_NUM_THREADS": "3"})[0] == {}
-    assert "TF_NUM_INTRAOP_THREADS" in thread_variables("tensorflow", 2, {})[0]
+    assert said.startswith("OMP_NUM_THREADS=1 (")
+    assert thread_variables(2, {"OMP_NUM_THREADS": "3"})[0] == {}
+
+
+def test_tensorflow_keeps_its_own_thread_pools(tmp_path: Path) -> None:
+    """One thread between operations deadlocks parameter servers."""
+    made = plan(tmp_path, "import tensorflow\n", size=2)
+    assert not [name for name in made.environment if name.startswith("TF_NUM_")]
 
 
 def test_a_containers_quota_counts(tmp_path: Path) -> None:

@@ -31,18 +31,14 @@ def _quota(cgroup: Path) -> float | None:
         return None
 
 
-def thread_variables(framework: str, ranks: int, environment: dict[str, str]) -> tuple[dict[str, str], str]:
-    """Variables that keep the ranks from crowding one another out, and one clause that says what they do."""
+def thread_variables(ranks: int, environment: dict[str, str]) -> tuple[dict[str, str], str]:
+    """The variable that keeps ranks from competing for the cores, as torchrun sets it, and one clause that says so.
+
+    Nothing is set for TensorFlow: with one thread between operations, a parameter server waits for work queued behind itself.
+    """
     if _THREADS in environment:
         return {}, f"{_THREADS}={environment[_THREADS]} (yours)"
     cores = usable_cores()
     threads = max(1, cores // max(ranks, 1))
-    found = {_THREADS: str(threads)}
-    if framework in ("tensorflow", "keras"):
-        found |= {
-            name: str(threads)
-            for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-            if name not in environment
-        }
-    each = f"{threads} thread{'s' if threads > 1 else ''} a rank"
-    return found, f"{each} ({cores} core{'s' if cores > 1 else ''}; {_THREADS} overrules)"
+    shared = f"{cores} core{'s' if cores > 1 else ''}, {ranks} rank{'s' if ranks > 1 else ''}"
+    return {_THREADS: str(threads)}, f"{_THREADS}={threads} ({shared})"

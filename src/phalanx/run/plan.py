@@ -102,7 +102,7 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     environment = {**inherited, **spec.environment}
     if spec.recorder is not None and (refusal := spec.recorder.refusal(framework, told_by, environment)):
         raise PlanError(refusal)
-    threads, said = thread_variables(framework.NAME, size, environment)
+    threads, said = thread_variables(size, environment)
     environment |= threads
     environment.setdefault("PYTHONUNBUFFERED", "1")
     if spec.virtual_devices:
