@@ -1,0 +1,28 @@
+"""A rank is at another number of a group's calls than those that wait for it."""
+
+from __future__ import annotations
+
+from phalanx.blame.quorum import is_minority, odd_ones
+from phalanx.blame.table import About, Accusation, RankTable
+from phalanx.model.ranks import name_ranks
+
+ORDER = 70
+ABOUT = (About.PEERS, About.CALLS)
+
+
+def accuse(table: RankTable) -> Accusation | None:
+    """Within one group: the ranks at another number than most; of a pair the one that made fewer calls."""
+    for group, calls in table.groups.items():
+        reached = {rank: number for rank, call in calls.items() if (number := call.number) is not None}
+        if len(set(reached.values())) < 2:
+            continue
+        odd = odd_ones(reached, reached)
+        if len(reached) == 2:
+            odd = frozenset({min(reached, key=lambda rank: reached[rank])})
+        if is_minority(odd, reached, directed=True) and odd < table.everyone:
+            rest = next(number for rank, number in reached.items() if rank not in odd)
+            own = ", ".join(sorted({str(reached[rank]) for rank in odd}))
+            where = f" of group {group}" if group else ""
+            because = f"{name_ranks(odd)} at call {own}{where}, the others at {rest}"
+            return Accusation(odd, "behind", because)
+    return None

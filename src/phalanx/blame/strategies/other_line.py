@@ -1,0 +1,31 @@
+"""A rank waits at another line of the user's code than most: it took another path."""
+
+from __future__ import annotations
+
+from phalanx.blame.quorum import is_minority, odd_ones
+from phalanx.blame.table import About, Accusation, Line, RankTable
+from phalanx.model.ranks import name_ranks
+
+ORDER = 90
+ABOUT = (About.PEERS, About.CALLS)
+_DEPTHS = 2  # who makes the same call from another line took another path, too
+
+
+def accuse(table: RankTable) -> Accusation | None:
+    """Those at the one other line. Senders and receivers stand at different lines by nature."""
+    states = [state for state in table.states.values() if state.stack]
+    if any(call.peer is not None for state in states for call in state.calls):
+        return None
+    for depth in range(1, _DEPTHS + 1):
+        lines: dict[int, Line | None] = {
+            state.rank: state.stack[-depth] if depth <= len(state.stack) else None for state in states
+        }
+        if len(set(lines.values())) == 1:
+            continue
+        odd = odd_ones(lines, lines)
+        if len(set(lines.values())) != 2 or not is_minority(odd, table.everyone):
+            return None
+        at = next(line for rank, line in lines.items() if rank in odd)
+        where = f" at {at[0].rsplit('/', 1)[-1]}:{at[1]}" if at else ""
+        return Accusation(odd, "other-line", f"{name_ranks(odd)}{where}, the others at another line")
+    return None

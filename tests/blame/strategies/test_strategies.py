@@ -1,0 +1,169 @@
+"""Each strategy accuses on its own evidence, and holds back in a tie or where the evidence may be missing."""
+
+from __future__ import annotations
+
+from phalanx.blame import About, Doing, GroupCall, RankState, Words, accuse
+from tests.blame.tables import dead, table, waiting
+
+AT_88, AT_91 = (("train.py", 10), ("train.py", 88)), (("train.py", 10), ("train.py", 91))
+
+
+def test_named_ranks_are_accused_if_they_are_few() -> None:
+    judged = table(waiting(0), waiting(1), waiting(2), waiting(3), named=(frozenset({2}),))
+    assert accuse(judged).strategy == "named"
+    assert accuse(judged).ranks == {2}
+    assert not accuse(table(waiting(0), size=4, named=(frozenset({2, 3}),))).ranks
+
+
+def test_of_several_reports_those_that_the_fewest_are_missed_with() -> None:
+    judged = table(size=4, named=(frozenset({1, 2, 3}), frozenset({2})))
+    assert accuse(judged).ranks == {2}
+    assert not accuse(table(size=4, named=(frozenset({1, 0}), frozenset({2, 3})))).ranks
+
+
+def test_a_stopped_rank() -> None:
+    assert accuse(table(waiting(0), RankState(1, Doing.STOPPED))).strategy == "stopped"
+
+
+def test_a_call_under_a_rank_condition_while_the_others_went_on() -> None:
+    alone = waiting(0, condition="if rank == 0", stack=AT_88)
+    others = [RankState(rank, Doing.RUNNING, stack=AT_91) for rank in (1, 2, 3)]
+    assert accuse(table(alone, *others)).strategy == "came-alone"
+    receives = waiting(0, condition="if rank == 0", peer=1)
+    assert accuse(table(receives, *others)).strategy != "came-alone"
+
+
+def test_who_died_by_itself_and_not_who_reports_a_lost_peer() -> None:
+    victim = dead(1, 1, words=Words.VICTIM)
+    found = accuse(table(waiting(0), victim, dead(2, -11), waiting(3)))
+    assert (found.ranks, found.strategy) == ({2}, "died-first")
+    assert not accuse(table(waiting(0), victim, waiting(2))).ranks
+
+
+def test_the_first_wave_of_deaths() -> None:
+    found = accuse(table(waiting(0), waiting(1), waiting(4), dead(2, 1, at=100.0), dead(3, 1, at=110.0)))
+    assert found.ranks == {2}
+
+
+def test_a_status_of_one_says_nothing_where_calls_differ() -> None:
+    judged = table(waiting(0), waiting(1), dead(2, 1), about=About.CALLS)
+    assert not accuse(judged).ranks
+
+
+def test_who_left_with_success_while_others_wait() -> None:
+    assert accuse(table(waiting(0), waiting(1), dead(2, 0, own=False))).strategy == "left-early"
+
+
+def test_another_operation_as_the_same_number() -> None:
+    calls = [waiting(rank, 39, op="barrier" if rank == 2 else "all_reduce") for rank in range(4)]
+    found = accuse(table(*calls, about=About.CALLS))
+    assert (found.ranks, found.strategy) == ({2}, "other-call")
+    assert "barrier" in found.because
+    assert not accuse(table(*calls[1:3], about=About.CALLS)).ranks  # a tie
+
+
+def test_the_one_unknown_call_where_calls_certainly_differ() -> None:
+    calls = [waiting(rank, 39, sizes="[4]") for rank in range(3)]
+    assert accuse(table(*calls, size=4, about=About.CALLS, calls_differ=True)).ranks == {3}
+    assert not accuse(table(*calls, size=4, about=About.CALLS)).ranks
+
+
+def test_a_lower_number_within_one_group_only() -> None:
+    ranks = [waiting(0, 812), waiting(1, 812), waiting(2, 811), waiting(3, 812)]
+    assert accuse(table(*ranks)).strategy == "behind"
+    assert accuse(table(*ranks)).ranks == {2}
+    other_groups = [waiting(0, 812, group="a"), waiting(1, 811, group="b")]
+    assert not accuse(table(*other_groups)).ranks
+
+
+def test_of_a_pair_the_one_with_fewer_calls() -> None:
+    assert accuse(table(waiting(0, 5), waiting(1, 6))).ranks == {0}
+
+
+def test_a_tie_of_numbers_accuses_nobody() -> None:
+    assert not accuse(table(waiting(0, 5), waiting(1, 5), waiting(2, 6), waiting(3, 6))).ranks
+
+
+def test_a_rank_in_its_own_code_while_the_others_wait() -> None:
+    found = accuse(table(waiting(0), waiting(1), RankState(2, Doing.RUNNING, stack=AT_91)))
+    assert (found.ranks, found.strategy) == ({2}, "outside")
+    assert "train.py:91" in found.because
+
+
+def test_two_stacks_of_a_pair_are_enough() -> None:
+    assert accuse(table(waiting(0, stack=AT_88), RankState(1, Doing.DATA, stack=AT_91))).ranks == {1}
+
+
+def test_another_line_than_most() -> None:
+    stood = [waiting(rank, stack=AT_91 if rank == 3 else AT_88) for rank in range(4)]
+    assert accuse(table(*stood)).strategy == "other-line"
+    assert accuse(table(*stood)).ranks == {3}
+    assert not accuse(table(*stood[2:])).ranks
+
+
+def test_the_source_tells_which_of_two_went_aside() -> None:
+    stood = [waiting(0, stack=AT_91, condition="if rank == 0"), waiting(1, stack=AT_88)]
+    assert accuse(table(*stood, about=About.CALLS)).strategy == "rank-condition"
+
+
+def test_fifteen_watchdogs_of_sixteen() -> None:
+    stood = [waiting(rank, 48213, op="ALLREDUCE") for rank in range(16) if rank != 5]
+    found = accuse(table(*stood, size=16, covered=True))
+    assert (found.ranks, found.strategy) == ({5}, "never-joined")
+    assert not accuse(table(*stood, size=16)).ranks  # an excerpt shows nothing by what it lacks
+
+
+def test_a_rank_that_went_quiet_while_all_others_waited() -> None:
+    stood = [waiting(rank) for rank in range(3)]
+    assert accuse(table(*stood, RankState(3), covered=True)).ranks == {3}
+    assert not accuse(table(*stood, RankState(3))).ranks
+
+
+def test_who_still_called_when_all_others_had_ended_well() -> None:
+    ended = [dead(rank, 0, own=False) for rank in (1, 2, 3)]
+    found = accuse(table(waiting(0), *ended))
+    assert (found.ranks, found.strategy) == ({0}, "outlasted")
+
+
+def test_a_rank_that_stopped_steps_earlier() -> None:
+    stood = [RankState(rank, last_step=25 if rank == 2 else 30) for rank in range(4)]
+    assert accuse(table(*stood)).ranks == {2}
+    assert not accuse(table(*[RankState(rank, last_step=30 - (rank == 2)) for rank in range(4)])).ranks
+
+
+def test_an_exception_of_one_rank_while_the_others_speak_of_something_else() -> None:
+    shown = RankState(2, Doing.GONE, words=Words.OWN)
+    others = [RankState(rank, Doing.GONE, words=Words.VICTIM) for rank in (0, 1)]
+    found = accuse(table(shown, *others, about=About.OWN, shown_by={2}))
+    assert (found.ranks, found.strategy) == ({2}, "own-fault")
+
+
+def test_an_exception_accuses_nobody_where_the_others_words_may_be_missing() -> None:
+    shown, mute = RankState(2, Doing.GONE, words=Words.OWN), RankState(0)
+    assert not accuse(table(shown, mute, about=About.OWN, shown_by={2})).ranks
+    assert accuse(table(shown, mute, about=About.OWN, shown_by={2}, covered=True)).ranks == {2}
+    cut = RankState(0, words=Words.CUT)
+    assert not accuse(table(shown, cut, about=About.OWN, shown_by={2}, covered=True)).ranks
+
+
+def test_an_exception_on_several_ranks_with_the_rest_ended_early_is_everybodys() -> None:
+    shown = [RankState(rank, Doing.GONE, words=Words.OWN) for rank in (0, 1)]
+    early = RankState(2, Doing.GONE)
+    assert not accuse(table(*shown, early, about=About.OWN, shown_by={0, 1}, covered=True)).ranks
+    all_of_them = table(*shown, about=About.OWN, shown_by={0, 1}, covered=True)
+    assert not accuse(all_of_them).ranks
+
+
+def test_a_fault_that_every_rank_meets_is_not_the_first_ranks() -> None:
+    judged = table(
+        RankState(0, words=Words.OWN), RankState(1), about=About.OWN, shown_by={0}, covered=True, is_shared=True
+    )
+    assert not accuse(judged).ranks
+
+
+def test_point_to_point_calls_differ_by_nature() -> None:
+    ends = [
+        RankState(rank, Doing.WAITING, (GroupCall("0", 3, op, peer=1 - rank),))
+        for rank, op in enumerate(("send", "recv"))
+    ]
+    assert not accuse(table(*ends, about=About.CALLS)).ranks
