@@ -60,6 +60,35 @@ def test_nothing_else_is_run(tmp_path: Path, words: tuple[str, ...]) -> None:
         command_of(recording, tmp_path, None, None, None)
 
 
+@pytest.mark.parametrize("name", ["bundle.evil", "bundle", "bundle.pack", "linked", "pack.train", "alias.evil"])
+def test_a_module_of_the_bundle_is_not_run(tmp_path: Path, name: str) -> None:
+    recording = made(tmp_path, "-m", name)
+    bundle = tmp_path / "bundle"
+    for file in ("evil.py", "__main__.py", "__init__.py", "pack/__init__.py", "pack/__main__.py"):
+        (bundle / file).parent.mkdir(exist_ok=True)
+        (bundle / file).write_text("raise SystemExit(66)")
+    (tmp_path / "linked.py").symlink_to(bundle / "evil.py")
+    (tmp_path / "alias").symlink_to(bundle)
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").symlink_to(bundle / "evil.py")
+    (tmp_path / "pack" / "train.py").touch()
+    with pytest.raises(ReplayError, match="in the bundle itself"):
+        command_of(recording, tmp_path, None, None, None)
+
+
+def test_a_module_of_ones_own_is_run_and_its_file_shown(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    for name in ("__init__.py", "train.py", "__main__.py"):
+        (tmp_path / "own" / name).touch()
+    recording = made(tmp_path, "-m", "own.train", "--lr", "1")
+    command = command_of(recording, tmp_path, None, None, None)
+    assert command.argv[1:] == ("-m", "own.train", "--lr", "1")
+    assert str(tmp_path / "own" / "train.py") in command.shown()
+    (tmp_path / "bundle" / "manifest.json").write_text(json.dumps({"command": ["x", "-m", "own"], "size": 2}))
+    again = command_of(open_recording(tmp_path / "bundle"), tmp_path, None, None, None)
+    assert again.file == tmp_path / "own" / "__main__.py"
+
+
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()

@@ -58,7 +58,7 @@ def test_what_is_a_secret_by_its_variables_name_is_one_wherever_it_is_printed() 
     values = secret_values(
         {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7M", "TOKENIZERS_PARALLELISM": "true", "GIT_ASKPASS": "/usr/bin/ask", "HOME": "/home/me", "NAME": "resnet-fifty"}
     )  # fmt: skip
-    assert values == {"wJalrXUtnFEMI/K7M"}
+    assert values == {"wJalrXUtnFEMI/K7M", "wJalrXUtnFEMI%2FK7M"}, "as it is, and as it stands in an address"
     redactor = OutputRedactor()
     redactor.hide(values)
     assert redactor.clean(b"is wJalrXUtnFEMI/K7M\ntrue resnet-fifty\n") == b"is [redacted]\ntrue resnet-fifty\n"

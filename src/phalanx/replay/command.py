@@ -1,7 +1,7 @@
 """What a replay runs: the user's script with the recorded arguments and variables, and nothing else that a bundle names.
 
-A bundle may come from anybody. It can choose neither the interpreter, nor a program, nor a script outside of the folder that
-the user stands in, nor a variable by which other code is loaded.
+A bundle may come from anybody. It can choose neither the interpreter, nor a program, nor a script or module that lies in the bundle or outside
+of the folder that the user stands in, nor a variable by which other code is loaded.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ class Command:
     argv: tuple[str, ...]
     folder: Path  # to run in
     sources: Path  # where the user's own files are
+    file: Path  # that is run
 
     def shown(self) -> str:
         """For a person."""
-        return " ".join(self.argv[1:])
+        file = "" if self.argv[1] != "-m" else f" ({self.file})"
+        return " ".join(self.argv[1:]) + file
 
 
 def command_of(
@@ -60,37 +62,52 @@ def command_of(
     if script is not None:
         if not script.is_file():
             raise ReplayError(f"--script {script}: no such file")
-        return Command((interpreter, str(script), *rest), here, script.resolve().parent)
+        return Command((interpreter, str(script), *rest), here, script.resolve().parent, script.resolve())
     if is_module:
-        return Command((interpreter, "-m", _module(named, here), *rest), here, here)
+        file = _module(named, here, recording.bundle)
+        return Command((interpreter, "-m", named, *rest), here, here, file)
     if not named.endswith(".py") or named.startswith("-"):
         raise ReplayError(
             f"the recording was made of `{' '.join(recorded)}`, not of a Python script: name it with --script"
         )
-    path = (here / named).resolve()
-    if not path.is_relative_to(here.resolve()):
+    path = _own(here / named, named, here, recording.bundle)
+    if not path.is_file():
+        raise ReplayError(f"there is no {named} in {here}: change to the script's folder, or name it with --script")
+    return Command((interpreter, named, *rest), here, path.parent, path)
+
+
+def _own(path: Path, named: str, here: Path, bundle: Path) -> Path:
+    """Where a path leads to, which must be a file of the user's own: below their folder, and not in the bundle."""
+    real = path.resolve()
+    if not real.is_relative_to(here.resolve()):
         raise ReplayError(
             f"the recording names {named}, which is not below {here}: change to its folder, or name it with --script"
         )
-    if path.is_relative_to(recording.bundle.resolve()):
+    if real.is_relative_to(bundle.resolve()):
         raise ReplayError(
             f"the recording names {named}, which lies in the bundle itself: name the script with --script"
         )
-    if not path.is_file():
-        raise ReplayError(f"there is no {named} in {here}: change to the script's folder, or name it with --script")
-    return Command((interpreter, named, *rest), here, path.parent)
+    return real
 
 
-def _module(name: str, here: Path) -> str:
-    """A module of the user's own, below the folder that the user stands in."""
+def _module(name: str, here: Path, bundle: Path) -> Path:
+    """The file of a module of the user's own, below the folder that the user stands in."""
     if not re.fullmatch(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", name):
         raise ReplayError(f"the recording names the module {name!r}: name the script with --script")
-    path = here.joinpath(*name.split("."))
-    if not (path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()):
+    path = here
+    for part in name.split(".")[:-1]:  # `-m a.b` runs a/__init__.py first
+        path = path / part
+        _own(path, f"the module {name}", here, bundle)
+        _own(path / "__init__.py", f"the module {name}", here, bundle)
+    path = path / name.rpartition(".")[2]
+    package = (path / "__init__.py", path / "__main__.py")
+    files = package if path.is_dir() and not path.with_suffix(".py").is_file() else (path.with_suffix(".py"), *package)
+    found = [_own(file, f"the module {name}", here, bundle) for file in files if file.is_file() or file.is_symlink()]
+    if not found or not (path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()):
         raise ReplayError(
             f"there is no module {name} below {here}: change to its folder, or name the script with --script"
         )
-    return name
+    return found[-1]
 
 
 def variables_of(recorded: Mapping[str, str], current: Mapping[str, str], sources: Path) -> dict[str, str]:

@@ -13,7 +13,9 @@ from phalanx.run.fold import Fold, Said
 from phalanx.sources.secrets import OutputRedactor
 
 _READ = 1 << 16
-_LONGEST_LINE = 1 << 20
+_LONGEST_LINE = 1 << 18
+_LONGEST_WORD = 4096  # where a longer line is cut, if it can be at a blank: no secret is cut in two
+_MOST_LEFT = 1 << 21  # bytes taken from the pipe of a rank that is gone; a pipe holds less, unless somebody still writes
 _IDLE = 1.0  # seconds after which the beginning of a line is written down as it is
 _REPAINTED = 10.0  # seconds between two states of a progress bar that are shown
 
@@ -91,8 +93,7 @@ class Output:
         """A rank is gone: take what it has left in its pipes. Its children may hold them open, so do not wait."""
         for descriptor, stream in list(self._streams.items()):
             if stream.rank == rank:
-                while self._read(descriptor):
-                    pass
+                self._read_rest(descriptor)
         if not any(stream.rank == rank for stream in self._streams.values()):
             self._fold.living.discard(rank)
 
@@ -105,12 +106,17 @@ class Output:
     def close(self) -> None:
         """Take and show all that is left."""
         for descriptor in list(self._streams):
-            while self._read(descriptor):
-                pass
+            self._read_rest(descriptor)
             if descriptor in self._streams:
                 self._end(descriptor)
         self.flush(everything=True)
         self.selector.close()
+
+    def _read_rest(self, descriptor: int) -> None:
+        """What is in a pipe now. A child that outlived the rank may go on writing: it must not keep us."""
+        for _ in range(_MOST_LEFT // _READ):
+            if not self._read(descriptor):
+                return
 
     def _read(self, descriptor: int) -> bool:
         """One piece of a stream; false if there is none now."""
@@ -139,7 +145,8 @@ class Output:
         # A carriage return at the very end may be the first half of a line's end.
         cut = max(whole.rfind(b"\n"), whole.rfind(b"\r", 0, len(whole) - 1)) + 1
         if not cut and len(whole) > _LONGEST_LINE:
-            cut = len(whole)
+            blank = max(whole.rfind(b" ", len(whole) - _LONGEST_WORD), whole.rfind(b"\t", len(whole) - _LONGEST_WORD))
+            cut = blank + 1 or len(whole)
         if not cut:
             stream.rest, stream.since = whole, now
             return
@@ -183,12 +190,13 @@ class Output:
             self._fold.add(stream.rank, state, stream.is_error, now)
 
     def _write_idle_rests(self) -> None:
-        """The beginning of a line that does not go on may be a rank's last words."""
+        """The beginning of a line that does not go on may be a rank's last words, but not the first half of a secret."""
         now = time.monotonic()
         for stream in self._streams.values():
-            if len(stream.rest) > stream.written and now - stream.since > _IDLE:
-                cleaned = stream.redactor.clean(stream.rest)
-                if cleaned == stream.rest:  # a secret may be under way: it waits for its end
-                    new = cleaned[stream.written :]
-                    self._listener.write_output(self._number, stream.rank, new, stream.is_error)
-                    stream.written = len(stream.rest)
+            if len(stream.rest) <= stream.written or now - stream.since <= _IDLE:
+                continue
+            stream.since = now  # once a second is often enough to look
+            if stream.redactor.is_settled(stream.rest):
+                new = stream.rest[stream.written :]
+                self._listener.write_output(self._number, stream.rank, new, stream.is_error)
+                stream.written = len(stream.rest)

@@ -1,111 +1,182 @@
-"""Takes secrets out of text before it is kept: keys, tokens, passwords, credentials in addresses."""
+"""Takes secrets out of text before it is kept: keys, tokens, passwords, credentials in addresses. In linear time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from urllib.parse import quote
+
+import hyperscan
+
+from phalanx.sources.database import Occurrence, compiled, scan
+from phalanx.sources.secret_forms import FORMS, ends_key, private_key
 
 HIDDEN = "[redacted]"
-_WHOLE = re.compile(
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"  # AWS key ids
-    r"|\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bgithub_pat_\w{30,}\b"
-    r"|\bhf_[A-Za-z0-9]{20,}\b"
-    r"|\bglpat-[\w-]{20,}\b"
-    r"|\bxox[abprs]-[\w-]{10,}\b"
-    r"|\bsk-[A-Za-z0-9_-]{20,}\b"
-    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}"  # JSON web tokens
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*"
-)
-_ASSIGNED = re.compile(
-    r"(?i)\b([\w.-]*(?:password|passwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|private[_-]?key|_token|credential)[\w.-]*"
-    r"[\"']?\s*(?:=|:)\s*[\"']?)(?!None\b|null\b|\[redacted\])([^\s\"',;]{6,})"
-)
-_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9+/._~=-]{12,}")
-_IN_ADDRESS = re.compile(r"(\w+://)[^\s/:@]+:[^\s/@]+@")
-_HINTS = (
-    "key", "pass", "token", "secret", "://", "basic", "bearer", "credential", "begin", "sk-", "eyj", "hf_", "xox", "akia", "asia",
-    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat",
-)  # fmt: skip
+_HIDDEN = HIDDEN.encode()
+_SHORTEST = 8
+_LIKE_A_SECRET = b"0aB1cD2eF3gH" * 12
+_LONGEST_KEY = 400  # lines; a private key that never ends was cut off, and what follows is output again
+
+
+@cache
+def _database() -> hyperscan.Database:
+    expressions = [form.expression.encode() for form in FORMS]
+    return compiled(expressions, range(len(FORMS)), [form.flags for form in FORMS], kept_as="secrets")
+
+
+def _redacted(data: bytes) -> tuple[bytes, bool]:
+    """The bytes without secrets, and whether they end within a private key."""
+    found: list[Occurrence] = []
+    scan(_database(), data, found)
+    if not found:
+        return data, False
+    parts: list[bytes] = []
+    done = 0
+    is_open = False
+    for end, number in sorted(found):
+        form = FORMS[number]
+        if end < done or (form.back and end - form.back < done):
+            continue  # within what is hidden already
+        stop = form.reach(data, end)
+        if stop < 0 or (not form.back and stop == end):
+            continue
+        parts += (data[done : end - form.back], _HIDDEN)
+        done = stop
+        is_open = form.reach is private_key and stop == len(data) and not ends_key(data[-200:])
+    if not parts:
+        return data, False
+    parts.append(data[done:])
+    return b"".join(parts), is_open
 
 
 def redact(text: str) -> str:
     """The text without secrets; unchanged, and quickly so, if it holds none."""
-    low = text.lower()
-    for hint in _HINTS:  # a generator would take twice as long
-        if hint in low:
-            return _redacted(text)
-    return text
+    data = text.encode("utf-8", "surrogatepass")
+    clean, _ = _redacted(data)
+    return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
 
-def _redacted(text: str) -> str:
-    text = _WHOLE.sub(HIDDEN, text)
-    text = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, text)
-    text = _BEARER.sub(lambda match: match[1] + HIDDEN, text)
-    return _IN_ADDRESS.sub(lambda match: match[1] + HIDDEN + "@", text)
-
-
-_SECRET_NAME = re.compile(
-    r"(?i)pass(?:w|phrase|$)|secret|token|credential|api_?key|access_?key|private_?key|_key$|_auth$|cookie"
+# In a name of a variable or an option, in lower case and with underscores.
+_PASSWORD_NAME = re.compile(
+    r"pass(?:w|phrase|$|_)|secret|credential|(?:^|_)(?:pwd|pw)$|(?:api|access|private|auth|account|signing)_?key"
 )
-_SHORTEST = 8
+_SECRET_NAME = re.compile(
+    r"token(?!iz)|key$|(?:^|_)(?:auth|pat|jwt|dsn|sid|sig|signature|webhook(?:_url)?)$|cookie|conn(?:ection)?_?str(?:ing)?"
+)
+# Words of language models, and where the shell stands.
+_PUBLIC_NAME = re.compile(
+    r"^(?:old)?pwd$|askpass$|(?:^|_)(?:pad|eos|bos|unk|sep|cls|mask|image|special|num|max|min|per|new|n)_tokens?|tokens(?:_|$)|token_(?:ids?|type|len\w*|count|dim|budget)"
+)
 _OPTION = re.compile(r"--?[\w.-]+")
-# In lower case, one of them stands in everything that `redact` would change: looked for in whole pieces of output at once.
-_HINTS_IN_BYTES = (b"pass", b"secret", b"key", b"token", b"bearer", b"basic", b"credential", b"://", b"akia", b"asia", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"hf_", b"glpat", b"xox", b"sk-", b"eyj", b"-----begin", b"-----end")  # fmt: skip
+_GLUED = re.compile(r"(-p)(?=\D*[^\d/.,])(?!y(?:thon|py)?$)([^-/.=\s][^/\s]{3,})")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a variable or an option of this name holds a secret. Numbers and switches are none, unless a password."""
+    low = name.lower().replace("-", "_").strip("_")
+    if not value or _PUBLIC_NAME.search(low):
+        return False
+    if _PASSWORD_NAME.search(low):
+        return True
+    return bool(_SECRET_NAME.search(low)) and not re.fullmatch(r"[-+.\d]*|(?i:true|false|none|yes|no|on|off)", value)
 
 
 def redact_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables fit to be kept: those that are secrets by their name are hidden whole."""
     return {
-        name: HIDDEN if value and _SECRET_NAME.search(name) else redact(value)
-        for name, value in sorted(variables.items())
+        name: HIDDEN if is_secret(name, value) else redact(value) for name, value in sorted(variables.items())
     }
 
 
 def redact_command(arguments: Iterable[str]) -> list[str]:
-    """Arguments fit to be kept; also the value that stands behind `--api-key`."""
+    """Arguments fit to be kept; also the value that stands behind `--api-key`, and `-pVALUE`."""
     shown: list[str] = []
-    hides_next = False
+    option = ""
     for argument in arguments:
-        shown.append(HIDDEN if hides_next and not argument.startswith("-") else redact(argument))
-        hides_next = bool(_OPTION.fullmatch(argument) and _SECRET_NAME.search(argument.replace("-", "_")))
+        glued = _GLUED.fullmatch(argument)
+        if option and not argument.startswith("-") and is_secret(option, argument):
+            shown.append(HIDDEN)
+        elif glued:
+            shown.append(glued[1] + HIDDEN)
+        else:
+            shown.append(_redact_argument(argument))
+        option = argument if _OPTION.fullmatch(argument) else ""
     return shown
+
+
+def _redact_argument(argument: str) -> str:
+    name, sign, value = argument.partition("=")
+    if sign and re.fullmatch(r"-{0,2}\+{0,2}[\w.-]+", name) and is_secret(name, value):
+        return f"{name}={HIDDEN}"
+    return redact(argument)
 
 
 def secret_values(variables: Mapping[str, str]) -> frozenset[str]:
     """What variables hold that are secrets by their name; not paths to where a secret is kept, nor words as short as `true`."""
-    return frozenset(
-        value
-        for name, value in variables.items()
-        if len(value) >= _SHORTEST and not value.startswith("/") and _SECRET_NAME.search(name)
-    )
+    found: set[str] = set()
+    for name, value in variables.items():
+        if value.startswith("/") or not is_secret(name, value):
+            continue
+        # A value of several lines is printed line by line; in addresses it is quoted.
+        found |= {part for part in (value, *value.splitlines(), quote(value, safe="")) if len(part) >= _SHORTEST}
+    return frozenset(found)
+
+
+def _ends_within(text: bytes, value: bytes) -> bool:
+    """Whether the text ends with the beginning of a value."""
+    at = text.find(value[:3], max(0, len(text) - len(value)))
+    while at >= 0:
+        if value.startswith(text[at:]):
+            return True
+        at = text.find(value[:3], at + 1)
+    return False
 
 
 class OutputRedactor:
     """Takes secrets out of a stream of output, piece by piece; a piece ends at the end of a line."""
 
     def __init__(self) -> None:
-        self._inside_key = False
-        self._values: re.Pattern[bytes] | None = None
+        self._key_lines = 0  # how many more lines may belong to a private key
+        self._values: tuple[bytes, ...] = ()
 
     def hide(self, values: Iterable[str]) -> None:
         """Take these out, too, whatever they look like."""
-        told = sorted({value.encode("utf-8", "surrogateescape") for value in values}, key=len, reverse=True)
-        self._values = re.compile(b"|".join(map(re.escape, told))) if told else None
+        given = {value.encode("utf-8", "surrogateescape") for value in values}
+        self._values = tuple(sorted(given, key=len, reverse=True))
 
     def clean(self, piece: bytes) -> bytes:
         """The piece without secrets; quickly unchanged if it holds none."""
-        if self._values is not None:
-            piece = self._values.sub(HIDDEN.encode(), piece)
-        low = piece.lower()
-        if not self._inside_key and not any(hint in low for hint in _HINTS_IN_BYTES):
-            return piece
-        return b"".join(self._clean_line(line) for line in piece.splitlines(keepends=True))
+        cleaned, self._key_lines = self._cleaned(piece)
+        return cleaned
 
-    def _clean_line(self, line: bytes) -> bytes:
-        end = line[len(line.rstrip(b"\r\n")) :]
-        if self._inside_key:
-            self._inside_key = b"-----END" not in line
-            return HIDDEN.encode() + end
-        if b"PRIVATE KEY-----" in line and b"-----BEGIN" in line:
-            self._inside_key = b"-----END" not in line
-        return redact(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    def is_settled(self, beginning: bytes) -> bool:
+        """Whether the beginning of a line holds no secret, nor the first part of one, whatever follows it."""
+        if any(_ends_within(beginning, value) for value in self._values):
+            return False
+        longer = beginning + _LIKE_A_SECRET
+        return not self._key_lines and _redacted(longer)[0] == longer
+
+    def _cleaned(self, piece: bytes) -> tuple[bytes, int]:
+        for value in self._values:
+            piece = piece.replace(value, _HIDDEN)
+        hidden: list[bytes] = []
+        key_lines = self._key_lines
+        if key_lines:
+            piece, key_lines = self._pass_key(piece, key_lines, hidden)
+        cleaned, is_open = _redacted(piece)
+        if is_open:
+            end = piece[len(piece.rstrip(b"\r\n")) :]
+            return b"".join(hidden) + cleaned + end, _LONGEST_KEY
+        return b"".join(hidden) + cleaned if hidden else cleaned, key_lines
+
+    @staticmethod
+    def _pass_key(piece: bytes, key_lines: int, hidden: list[bytes]) -> tuple[bytes, int]:
+        """Hide the lines that still belong to a key; returns what follows it."""
+        lines = piece.splitlines(keepends=True)
+        for index, line in enumerate(lines):
+            hidden.append(_HIDDEN + line[len(line.rstrip(b"\r\n")) :])
+            key_lines -= 1
+            if ends_key(line) or not key_lines:
+                return b"".join(lines[index + 1 :]), 0
+        return b"", key_lines
