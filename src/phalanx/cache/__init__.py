@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from phalanx import private
+
 _HEAD = b"phalanx-cache-1\n"
 _LARGEST = 64 << 20
 _MOST_OF_A_KIND = 12
@@ -55,7 +57,7 @@ def save(kind: str, key: str, payload: bytes) -> None:
     import tempfile  # seldom needed, and it loads a lot
 
     with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(folder)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:

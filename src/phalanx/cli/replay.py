@@ -79,6 +79,9 @@ def replay(
     include: Annotated[
         list[Path] | None, typer.Option(help="With --export: data that the script reads. Left out otherwise.")
     ] = None,
+    share: Annotated[
+        bool, typer.Option("--share", help="With --export: let others read the folder, as your umask says.")
+    ] = False,
     form: Annotated[
         ReplayFormat, typer.Option("--format", "-f", help="json: the outcome alone on standard output.")
     ] = ReplayFormat.TEXT,
@@ -97,7 +100,7 @@ def replay(
         if export_to is not None:
             if rank is None:
                 raise ReplayError("--export is for one rank: say which, --rank 3")
-            _export(export(recording, rank, command, export_to, first, last, include or [], trust_objects))
+            _export(export(recording, rank, command, export_to, first, last, include or [], trust_objects, share))
             return
         as_json = form is ReplayFormat.JSON
         wish = Wish(

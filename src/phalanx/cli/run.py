@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from phalanx import private
 from phalanx.cli.recording import RunCommand, begin_recording, end_recording
 from phalanx.frameworks.launching import ROLES
 from phalanx.replay.record import Mode
@@ -98,6 +99,9 @@ def run(
     bundle: Annotated[
         Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
     ] = None,
+    share: Annotated[
+        bool, typer.Option("--share", help="Let others read the bundle when the job has ended, as your umask says.")
+    ] = False,
     python: Annotated[
         str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
     ] = None,
@@ -146,7 +150,7 @@ def run(
                 "--check looks at this machine: for the hosts of an engine run `phalanx check --hosts a,b` first"
             )
         if on is not None or dry_run:
-            _elsewhere(plan, on or "local", _variables(given or [], "--with"), bundle, dry_run, wants_json)
+            _elsewhere(plan, on or "local", _variables(given or [], "--with"), bundle, dry_run, wants_json, share)
         if given:
             raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
@@ -158,6 +162,8 @@ def run(
     result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
     if recorder is not None:
         end_recording(folder, recorder, result.report)
+    if share:
+        private.share(folder)
     if wants_json:
         sys.stdout.write(json.dumps(result.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(result.status)
@@ -179,7 +185,7 @@ def _check_first(environment: Mapping[str, str], folder: Path) -> None:
 
 
 def _elsewhere(
-    plan: Plan, on: str, options: dict[str, str], bundle: Path | None, dry_run: bool, wants_json: bool
+    plan: Plan, on: str, options: dict[str, str], bundle: Path | None, dry_run: bool, wants_json: bool, share: bool
 ) -> NoReturn:
     """Through a driver and an agent on each node. Imported here: a job on this machine needs none of it."""
     from phalanx.remote.launch import job_of, launch, preview
@@ -189,6 +195,8 @@ def _elsewhere(
         typer.echo(preview(job))
         raise typer.Exit
     ended = launch(job, plan, Screen(only_errors=wants_json), bundle)
+    if share:
+        private.share(ended.bundle)
     if wants_json:
         sys.stdout.write(json.dumps(ended.report, indent=2, ensure_ascii=False) + "\n")
     raise typer.Exit(ended.status)

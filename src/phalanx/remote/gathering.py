@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.backends import can_shrink, check_options
 from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
 from phalanx.remote.addresses import addresses_at, listen_at
@@ -19,6 +20,7 @@ from phalanx.remote.job import Job, StartError
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.lines import Hears, Line, Lines
 from phalanx.remote.link import MOST_PAYLOAD, Message
+from phalanx.sources.secrets import redact
 
 TOKEN_FILE = "token"
 _LOOK = 0.3  # seconds between two looks at the engine, and at whether the user has given up
@@ -251,7 +253,7 @@ class Gathering:
         self.lines.close()
         for name, text in started.collect().items():
             with contextlib.suppress(OSError):
-                (self._keeping.folder / f"engine-{name}.log").write_text(text, encoding="utf-8")
+                private.write_text(self._keeping.folder / f"engine-{name}.log", redact(text))
 
     def hosts(self) -> list[str]:
         """By rank, where it can be reached from the other nodes."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.model import bundle as layout
 from phalanx.remote.link import LinkError, Message
 from phalanx.remote.packing import PackingError, safe_path
@@ -68,7 +69,11 @@ class Keeping:
         data = message.data
         line = {"at": time.time(), "kind": data.get("what"), "ranks": data.get("ranks"), "text": data.get("text")}
         line |= {"host": host, "data": data.get("facts")}
-        with self._lock, contextlib.suppress(OSError), (self.attempt / layout.WATCH).open("ab", buffering=0) as file:
+        with (
+            self._lock,
+            contextlib.suppress(OSError),
+            open(self.attempt / layout.WATCH, "ab", buffering=0, opener=private.opener) as file,
+        ):
             file.write((json.dumps(line, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace"))
 
     def file(self, ranks: Collection[int], message: Message) -> None:
@@ -82,7 +87,7 @@ class Keeping:
             raise LinkError(f"{target.name} came in the wrong order")
         try:
             if message.payload or offset == 0:
-                with beside.open("ab") as file:
+                with open(beside, "ab", opener=private.opener) as file:
                     file.write(message.payload)
             if message.data.get("last"):
                 self._finish(beside, target, appends)
@@ -112,7 +117,7 @@ class Keeping:
         if not appends:
             beside.replace(target)
             return
-        with self._lock, target.open("ab") as file:
+        with self._lock, open(target, "ab", opener=private.opener) as file:
             file.write(beside.read_bytes())
         beside.unlink()
 

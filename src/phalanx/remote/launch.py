@@ -35,6 +35,7 @@ class Ended:
 
     status: int
     report: Mapping[str, Any] | None
+    bundle: Path
 
 
 def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
@@ -111,7 +112,7 @@ def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
         screen.say_block(text)
     more = f"; more: phalanx diagnose {folder}" if outcome.report is not None else ""
     screen.say(f"{outcome.reason.text}, after {time.monotonic() - began:.1f} s; bundle: {folder}{more}")
-    return Ended(128 + got if got is not None else outcome.reason.status, outcome.report)
+    return Ended(128 + got if got is not None else outcome.reason.status, outcome.report, folder)
 
 
 def _run(driver: Driver, screen: Screen) -> tuple[Outcome | Exception, int | None]:

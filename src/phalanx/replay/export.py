@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.replay.beginning import begin_at
 from phalanx.replay.command import Command, taken_variables
 from phalanx.replay.inside.phalanx_record.journal import Journal
@@ -39,6 +40,7 @@ def export(
     last: int | None,
     include: Sequence[Path],
     trusts_objects: bool,
+    shares: bool = False,
 ) -> Exported:
     """Write the folder. It holds what this rank needs from its begin to its end, and none of the user's data unless named."""
     if recording.mode == "light":
@@ -52,7 +54,7 @@ def export(
     end = _last_step(recording, rank) if last is None else last
     begin = _begin(recording, rank, first, end)
     root, words = _layout(command)
-    folder.mkdir(parents=True, exist_ok=True)
+    private.make_folder(folder)
     _copy_record(recording, rank, folder / "recording", begin, end)
     left_out = _copy_sources(recording, rank, command, root, folder / "script", include)
     shutil.copytree(INSIDE, folder / "inside", ignore=shutil.ignore_patterns("__pycache__"))
@@ -76,6 +78,7 @@ def export(
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     done = Exported(folder, begin, end, size, tuple(left_out))
     (folder / "README.md").write_text(_readme(recording, rank, words, done), encoding="utf-8")
+    private.share(folder) if shares else private.make_private(folder)
     return done
 
 

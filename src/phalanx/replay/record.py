@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.model import bundle as layout
 from phalanx.sources.secrets import redact
 
@@ -64,8 +65,8 @@ def keep_sources(bundle: Path, folder: Path) -> None:
             continue  # changed since, or too much
         left -= len(data)
         target = bundle / SOURCES / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(redact(data.decode("utf-8", "replace")), encoding="utf-8")
+        private.make_folder(target.parent)
+        private.write_text(target, redact(data.decode("utf-8", "replace")))
 
 
 def framework_of(bundle: Path) -> str:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx import __version__
+from phalanx import __version__, private
 from phalanx.model import bundle as layout
 from phalanx.run.observer import Observation
 from phalanx.run.plan import Plan, PlanError
+from phalanx.run.sealing import seal
 from phalanx.sources.bundle import why_ended
-from phalanx.sources.secrets import redact, redact_command, redact_environment
+from phalanx.sources.secrets import redact, redact_command, redact_environment, secret_values
 
 
 def make_folder(wish: Path | None, name: str, now: float | None = None) -> Path:
@@ -27,14 +28,16 @@ def make_folder(wish: Path | None, name: str, now: float | None = None) -> Path:
         if wish is not None:
             if wish.is_dir() and any(wish.iterdir()):
                 raise PlanError(f"--bundle {wish}: the folder is not empty; give a new one")
-            wish.mkdir(parents=True, exist_ok=True)
+            private.make_folder(wish)
             return wish
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)[:60] or "job"
         for again in range(1, 1000):
             folder = Path("phalanx-runs", f"{stamp}-{safe}" + (f"-{again}" if again > 1 else ""))
             try:
-                folder.mkdir(parents=True)
+                if not folder.parent.exists():
+                    private.make_folder(folder.parent)
+                private.make_folder(folder, exist_ok=False)
             except FileExistsError:
                 if not folder.parent.is_dir():
                     raise
@@ -54,6 +57,7 @@ class BundleWriter:
         self._said = False
         self._manifest: dict[str, Any] = {}
         self._outputs: dict[tuple[int, int], int] = {}
+        self._secrets: set[str] = set()
 
     def describe(self, plan: Plan) -> None:
         """The manifest's beginning: what is run, and how."""
@@ -84,13 +88,16 @@ class BundleWriter:
         """Folders for one start of the job."""
         attempt = layout.attempt_folder(self.folder, number)
         for rank in ranks:
-            self._try(lambda rank=rank: layout.rank_folder(attempt, rank).mkdir(parents=True, exist_ok=True))  # type: ignore[misc]
+            self._try(lambda rank=rank: private.make_folder(layout.rank_folder(attempt, rank)))  # type: ignore[misc]
+        self._try(lambda: attempt.chmod(private.FOLDER))
         self._manifest["attempts"].append({"attempt": number, "started": time.time()})
         self.write_manifest()
         return attempt
 
     def end_attempt(self, reason: str, culprits: list[int], restarts: bool) -> None:
-        """Why the attempt is over, in words and by rank."""
+        """Why the attempt is over, in words and by rank. What its ranks wrote themselves is redacted now."""
+        attempt = layout.attempt_folder(self.folder, self._manifest["attempts"][-1]["attempt"])
+        self._try(lambda: seal(attempt, self._secrets), quietly=True)
         last = self._manifest["attempts"][-1]
         last |= {"ended": time.time(), "reason": reason, "first_ranks": culprits, "restarted": restarts}
         self.write_manifest()
@@ -111,6 +118,7 @@ class BundleWriter:
     def write_process(self, attempt: Path, rank: int, facts: Mapping[str, Any], variables: Mapping[str, str]) -> None:
         """What a rank is, and its environment without secrets."""
         folder = layout.rank_folder(attempt, rank)
+        self._secrets |= secret_values(variables)
         self.write_json(folder / layout.PROCESS, facts)
         self.write_json(folder / layout.ENVIRONMENT, redact_environment(variables))
 
@@ -125,7 +133,7 @@ class BundleWriter:
         data = (json.dumps(line, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
         def append() -> None:
-            with (attempt / layout.WATCH).open("ab", buffering=0) as file:
+            with open(attempt / layout.WATCH, "ab", buffering=0, opener=private.opener) as file:
                 file.write(data)
 
         self._try(append)
@@ -136,7 +144,7 @@ class BundleWriter:
         beside = path.with_name(f".{path.name}.new")
 
         def replace() -> None:
-            beside.write_text(text + "\n", encoding="utf-8", errors="replace")
+            private.write_text(beside, text + "\n")
             beside.replace(path)
 
         if not self._try(replace):
@@ -147,7 +155,9 @@ class BundleWriter:
 
         def open_it() -> None:
             path = layout.rank_folder(attempt, rank) / layout.OUTPUT
-            self._outputs[number, rank] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._outputs[number, rank] = os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, private.FILE
+            )
 
         self._try(open_it)
 

@@ -15,7 +15,9 @@ from phalanx.sources.secrets import OutputRedactor
 _READ = 1 << 16
 _LONGEST_LINE = 1 << 18
 _LONGEST_WORD = 4096  # where a longer line is cut, if it can be at a blank: no secret is cut in two
-_MOST_LEFT = 1 << 21  # bytes taken from the pipe of a rank that is gone; a pipe holds less, unless somebody still writes
+_MOST_LEFT = (
+    1 << 21
+)  # bytes taken from the pipe of a rank that is gone; a pipe holds less, unless somebody still writes
 _IDLE = 1.0  # seconds after which the beginning of a line is written down as it is
 _REPAINTED = 10.0  # seconds between two states of a progress bar that are shown
 

@@ -88,4 +88,4 @@ class Recorder:
 
     def ask(self, attempt: Path) -> None:
         """Ask living ranks to write what they hold in memory."""
-        (attempt / layout.RECORD_REQUEST).touch()
+        (attempt / layout.RECORD_REQUEST).touch(0o600)

@@ -19,7 +19,9 @@ Reach = Callable[[bytes, int], int]  # where the secret that begins here ends; -
 _MULTILINE = hyperscan.HS_FLAG_MULTILINE
 _CASELESS = _MULTILINE | hyperscan.HS_FLAG_CASELESS
 _LOOKED_AT = 96  # bytes of a value that decide whether it looks like a secret
-_START = r"(?:^|[^A-Za-z0-9])"
+# Where a word begins: also behind a colour of the terminal, and behind the \\n of JSON.
+_AFTER = r"(?:^|[^{}]|\x1b\[[0-9;]{{0,12}}m|\\[nrt])"
+_START = _AFTER.format("A-Za-z0-9")
 # Between a name and its value: JSON, YAML, Python, shells, HTTP; escaped quotes of JSON within JSON.
 _ASSIGNS = r"(?:\\{0,3}[\"'])?[\])]?[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}(?:[brufBRUF]{0,2}\\{0,3}[\"'`])?"
 
@@ -50,7 +52,7 @@ def looks_random(value: bytes) -> bool:
     """Whether it has a stretch as only keys and tokens have it: letters and digits mixed, or cases mixed at length."""
     for word in re.findall(rb"[A-Za-z0-9]{8,}", value[:_LOOKED_AT]):
         digits = len(re.findall(rb"[0-9]", word))
-        if 2 <= digits < len(word) - 1 and (len(word) >= 16 or len(re.findall(rb"[0-9]+", word)) >= 2):
+        if 2 <= digits < len(word) - 1 and len(re.findall(rb"[0-9]+", word)) >= 2:
             return True
         if len(word) >= 20 and len(re.findall(rb"[a-z][A-Z]", word)) >= 3:
             return True
@@ -171,12 +173,12 @@ TOKENS = (
     _token("aws key id", f"{_START}(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)", "A-Z0-9", 16),
     _token("aws bedrock", f"{_START}ABSK", _BASE64, 100),
     _token("aws bedrock session", "bedrock-api-key-", _BASE64, 28),
-    Form("azure client secret", f"(?:^|[^A-Za-z0-9_~.])[A-Za-z0-9_~.]{{3}}[0-9]Q~[{_DASHED}~.]{{31}}", run_of(_DASHED + "~."), back=37),
+    Form("azure client secret", f"{_AFTER.format('A-Za-z0-9_~.')}[A-Za-z0-9_~.]{{3}}[0-9]Q~[{_DASHED}~.]{{31}}", run_of(_DASHED + "~."), back=37),
     _token("clojars", "CLOJARS_", _WORD, 60, _CASELESS),
     _token("cloudflare", f"{_START}v1\\.0-[a-f0-9]{{24}}-", _HEX, 146),
     _token("databricks", f"{_START}dapi", _HEX, 32),
     _token("digitalocean", "do[opr]_v1_", _HEX, 64),
-    Form("discord", f"(?:^|[^{_DASHED}.])[MNO][{_DASHED}]{{23,25}}\\.[{_DASHED}]{{6}}\\.[{_DASHED}]{{27}}", run_of(_DASHED), back=59),
+    Form("discord", f"{_AFTER.format(_DASHED + '.')}[MNO][{_DASHED}]{{23,25}}\\.[{_DASHED}]{{6}}\\.[{_DASHED}]{{27}}", run_of(_DASHED), back=59),
     _token("docker hub", "dckr_(?:pat|oat)_", _DASHED, 20),
     _token("doppler", "dp\\.(?:pt|st|ct|sa|scim|audit)\\.", "A-Za-z0-9_.-", 40),
     _token("duffel", "duffel_(?:test|live)_", _DASHED + "=", 43),
@@ -235,7 +237,7 @@ TOKENS = (
     _token("stripe", f"{_START}(?:sk|rk)_(?:test|live|prod)_", _WORD, 10),
     _token("stripe webhook", f"{_START}whsec_", _BASE64, 24),
     _token("tailscale", "tskey-[a-z]{3,10}-", "A-Za-z0-9-", 16),
-    _token("telegram", "(?:^|[^0-9A-Za-z:])[0-9]{8,10}:A", _DASHED, 34),
+    _token("telegram", _AFTER.format("0-9A-Za-z:") + "[0-9]{8,10}:A", _DASHED, 34),
     _token("twilio", f"{_START}(?:SK|AC)", _HEX, 32),
     _token("vault", f"{_START}hv[sbr]\\.", _DASHED, 24),
     _token("weights and biases", f"{_START}(?:local-|wandb_v1_)", "A-Za-z0-9_", 40),
@@ -264,7 +266,7 @@ _STRONG = (
 )
 OTHERS = (
     Form("private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[0-9]", private_key),
-    Form("json web token", r"(?:^|[^A-Za-z0-9_-])ey[JA]", _web_token),
+    Form("json web token", _AFTER.format(_DASHED) + "ey[JA]", _web_token),
     Form("credentials in an address", r"[a-z][a-z0-9+.-]{1,20}://", _user_info, flags=_CASELESS),
     Form("webhook", _HOOKS, _TO_SPACE, flags=_CASELESS),
     Form(
@@ -291,8 +293,8 @@ OTHERS = (
         value(4, lambda head: not head.startswith(b"-"), numbers=True), flags=_CASELESS,
     ),
     Form("token option", r"(?:^|[\s\"'])--?[\w.-]{0,40}token[ \t]{1,4}[\"']?", value(8, _random_word), flags=_CASELESS),
-    Form("netrc", r"\blogin[ \t]{1,4}[^\s]{1,80}[ \t]{1,4}password[ \t]{1,4}", value(1, numbers=True), flags=_CASELESS),
-    Form("user and password", r"\bcurl\b[^\r\n]{0,300}[ \t](?:-u|--user)[ =]?[ \t]{0,2}[\"']?[\w.@-]{1,64}:", value(1, numbers=True)),
-    Form("short option", r"\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass)\b[^\r\n]{0,300}[ \t]-p[ \t]?[\"']?", value(4, numbers=True)),
+    Form("netrc", _START + r"login[ \t]{1,4}[^\s]{1,80}[ \t]{1,4}password[ \t]{1,4}", value(1, numbers=True), flags=_CASELESS),
+    Form("user and password", _START + r"curl\b[^\r\n]{0,300}[ \t](?:-u|--user)[ =]?[ \t]{0,2}[\"']?[\w.@-]{1,64}:", value(1, numbers=True)),
+    Form("short option", _START + r"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass)\b[^\r\n]{0,300}[ \t]-p[ \t]?[\"']?", value(4, numbers=True)),
 )  # fmt: skip
 FORMS = TOKENS + OTHERS

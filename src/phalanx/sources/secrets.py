@@ -84,9 +84,7 @@ def is_secret(name: str, value: str) -> bool:
 
 def redact_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables fit to be kept: those that are secrets by their name are hidden whole."""
-    return {
-        name: HIDDEN if is_secret(name, value) else redact(value) for name, value in sorted(variables.items())
-    }
+    return {name: HIDDEN if is_secret(name, value) else redact(value) for name, value in sorted(variables.items())}
 
 
 def redact_command(arguments: Iterable[str]) -> list[str]:
@@ -154,7 +152,7 @@ class OutputRedactor:
         """Whether the beginning of a line holds no secret, nor the first part of one, whatever follows it."""
         if any(_ends_within(beginning, value) for value in self._values):
             return False
-        longer = beginning + _LIKE_A_SECRET
+        longer = beginning + _LIKE_A_SECRET + b"@host"  # as the password of an address, too
         return not self._key_lines and _redacted(longer)[0] == longer
 
     def _cleaned(self, piece: bytes) -> tuple[bytes, int]:

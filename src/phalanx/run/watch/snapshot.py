@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from phalanx import private
 from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
@@ -135,7 +136,7 @@ def _write(path: Path, text: str) -> None:
     """A full disk costs this file, not the watch."""
     part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text, encoding="utf-8")
+        private.write_text(part, text)
         part.replace(path)
     except OSError:
         part.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from phalanx import private
 from phalanx.model.bundle import HEARTBEAT, SAMPLES, collectives_file, rank_folder
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
@@ -262,7 +263,7 @@ class Watch:
         if not lines:
             return
         try:
-            with (self._setup.attempt / SAMPLES).open("a", encoding="utf-8") as file:
+            with open(self._setup.attempt / SAMPLES, "a", encoding="utf-8", opener=private.opener) as file:
                 file.write("\n".join(lines) + "\n")
         except OSError:
             pass  # a full disk is said by the supervisor

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .journal import check_disk
+from .journal import check_disk, private
 from .memory import Bytes
 from .state import State
 
@@ -91,7 +91,7 @@ def _begin(path: str) -> str:
     folder, name = os.path.split(path)
     aside = os.path.join(folder, f".{name}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    os.makedirs(aside)
+    os.makedirs(aside, mode=0o700)
     return aside
 
 
@@ -100,7 +100,7 @@ def _write_file(path: str, table: dict[str, Any], pieces: Iterable[Any]) -> int:
     check_disk(os.path.dirname(path), size)
     text = json.dumps(table, separators=(",", ":")).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
-    with open(path, "wb") as file:
+    with open(path, "wb", opener=private) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for piece in pieces:
             file.write(piece)
@@ -110,7 +110,7 @@ def _write_file(path: str, table: dict[str, Any], pieces: Iterable[Any]) -> int:
 
 
 def _finish(aside: str, path: str, facts: dict[str, Any]) -> None:
-    with open(os.path.join(aside, FACTS), "w", encoding="utf-8") as file:
+    with open(os.path.join(aside, FACTS), "w", encoding="utf-8", opener=private) as file:
         json.dump(facts, file)
         file.flush()
         os.fsync(file.fileno())

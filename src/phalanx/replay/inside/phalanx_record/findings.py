@@ -9,7 +9,7 @@ from typing import Any
 from .calls import Call
 from .debugging import Debugging
 from .fingerprints import different_ranges
-from .journal import Journal
+from .journal import Journal, private
 from .memory import size_of, width_of
 from .naming import names_in
 from .records import Line, Record
@@ -109,7 +109,7 @@ class Findings:
             "differences": self.differences,
         }
         path = os.path.join(self._settings.result, "replayed.json")
-        with open(path + ".new", "w", encoding="utf-8") as file:
+        with open(path + ".new", "w", encoding="utf-8", opener=private) as file:
             json.dump(found, file, indent=1)
         os.replace(path + ".new", path)
 

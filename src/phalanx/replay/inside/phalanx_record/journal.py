@@ -23,6 +23,11 @@ _FREE_AT_LEAST = 512 * 1024 * 1024  # bytes of the disk that a recording leaves 
 _LOOKED_AFTER = 64 * 1024 * 1024  # bytes
 
 
+def private(path: str, flags: int) -> int:
+    """For `open`: a file that is made new can be read by its owner alone."""
+    return os.open(path, flags, 0o600)
+
+
 class DiskFullError(OSError):
     """The disk has no room left for a recording."""
 
@@ -38,10 +43,10 @@ class Journal:
     """One rank's record folder, being written."""
 
     def __init__(self, folder: str, first_file: int = 0) -> None:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         self.folder = folder
         self._lock = threading.Lock()
-        self._log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._log = os.open(os.path.join(folder, LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._tensors: TensorFile | None = None
         self._files = first_file
         self._until_check = 0  # bytes that may be written before the disk is looked at again
@@ -84,7 +89,7 @@ class Journal:
         with self._lock:
             self._meta.update(facts)
             path = os.path.join(self.folder, META)
-            with open(path + ".new", "w", encoding="utf-8") as file:
+            with open(path + ".new", "w", encoding="utf-8", opener=private) as file:
                 json.dump(self._meta, file, indent=1)
             os.replace(path + ".new", path)
 
@@ -128,7 +133,7 @@ class TensorFile:
     """A safetensors file that grows. Its tensors are plain bytes; the log knows their types and shapes."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._entries: dict[str, Any] = {}
         self._size = 0
         write_all(self._file, (_HEADER_ROOM).to_bytes(8, "little") + b"{}".ljust(_HEADER_ROOM))

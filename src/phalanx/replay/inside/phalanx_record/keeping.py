@@ -13,7 +13,7 @@ from .calls import Call
 from .checkpoints import Schedule, save_async
 from .entries import Result
 from .fingerprints import UNSEEN, Told, copy_memory
-from .journal import Journal
+from .journal import Journal, private
 from .ring import ALWAYS_KEPT, KEPT_AT_START, Listener, Ring
 from .segments import is_room, make_room
 from .settings import Settings
@@ -132,7 +132,7 @@ class Keeper:
             # Not before the last one chosen was made by all: steps may be slower than the clock.
             self._next_by_time = now + self._settings.every_seconds
             self._chosen = step + _AGREED_AHEAD
-            with open(self._agreed + ".new", "w", encoding="utf-8") as file:
+            with open(self._agreed + ".new", "w", encoding="utf-8", opener=private) as file:
                 file.write(str(self._chosen))
             os.replace(self._agreed + ".new", self._agreed)
         try:

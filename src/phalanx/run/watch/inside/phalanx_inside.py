@@ -65,7 +65,7 @@ def _claim(path: str) -> mmap.mmap | None:
     """The record, mapped; None if another living process of this rank keeps it."""
     import fcntl
 
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not inherited by fork; gone with the process
     except OSError:
@@ -254,9 +254,13 @@ class _Watch:
 
     def _write(self, name: str, data: bytes) -> None:
         path = os.path.join(self._folder, name)
-        with open(path + ".part", "wb") as file:
+        with open(path + ".part", "wb", opener=_private) as file:
             file.write(data)
         os.replace(path + ".part", path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _recorders() -> list[tuple[str, Callable[..., bytes]]]:

@@ -27,7 +27,7 @@ def note_at_exit(path: str) -> None:
     def note() -> None:
         call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
         if call:
-            with open(path, "w", encoding="utf-8") as file:
+            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 json.dump(call, file)
 
     atexit.register(note)
