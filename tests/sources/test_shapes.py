@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from phalanx.sources import courses, progress
-from phalanx.sources.courses import Course
+from phalanx.sources import metrics, progress
+from phalanx.sources.metrics import Metrics
 from phalanx.sources.shapes import is_ordinary_line, shape_of
 
 WORDS = ["epoch", "Step", "iter", "loss", "loss:", "acc", "it/s", "%|", "/100 [", "[==>", "training", "done", "0x", "lr", "nan", "samples/s",
@@ -21,10 +21,10 @@ LINES = st.lists(st.sampled_from(WORDS) | st.integers(0, 10**6).map(str) | st.fl
 )
 EXPRESSIONS = [
     (f"{module.__name__}.{name}", value.pattern)
-    for module in (progress, courses)
+    for module in (progress, metrics)
     for name, value in vars(module).items()
     if hasattr(value, "pattern") and hasattr(value, "search")
-] + [(f"courses: {kind}", pattern.pattern) for kind, _, _, pattern in courses._KINDS]
+] + [(f"courses: {kind}", pattern.pattern) for kind, _, _, pattern in metrics._KINDS]
 
 
 def digits_told_apart(tokens: Any) -> bool:
@@ -72,7 +72,7 @@ def test_shapes_tell_what_lines_tell(line: str) -> None:
     assert shape.shows_connection == progress.shows_connection(line)
     assert is_ordinary_line(line) == progress.is_ordinary(line)
     if position is not None:
-        direct, by_shape = Course(), Course()
+        direct, by_shape = Metrics(), Metrics()
         direct.take(1, position, line)
         by_shape.take(1, position, line, shape.numbers)
         assert by_shape == direct

@@ -58,5 +58,5 @@ def test_bars_that_are_drawn_over_and_over() -> None:
     entry = survey.ranks[0]
     assert (entry.lines, entry.last_line, entry.finished, entry.last_progress) == (5, 3, 3, 2)
     assert entry.position == (1, 3)
-    assert entry.course is not None
-    assert [reading.printed for reading in entry.course.of("loss")] == ["3.0", "2.0", "1.0"]
+    assert entry.metrics is not None
+    assert [reading.printed for reading in entry.metrics.of("loss")] == ["3.0", "2.0", "1.0"]

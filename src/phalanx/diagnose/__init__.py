@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from phalanx.diagnose.advice import what_was_not_checked
-from phalanx.diagnose.evidence_of_courses import take_in as take_in_courses
+from phalanx.diagnose.detectors import detect_all
 from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
 from phalanx.diagnose.match import apply_rules, patterns_of
@@ -60,7 +60,7 @@ def _collect(
     collector = _collector(tuple(rules))
     traces, others = find_traces(inputs)
     seen = collector.collect(others, progress)
-    take_in_courses(seen, collector)
+    seen.events.extend(detect_all(seen))
     name_speakers(seen)
     if traces:
         found = list(jobs) if jobs is not None else read_traces(traces, progress)

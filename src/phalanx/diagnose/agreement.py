@@ -13,7 +13,7 @@ from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import FileSurvey
-from phalanx.sources.courses import Reading
+from phalanx.sources.metrics import Reading
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
@@ -54,7 +54,7 @@ def _hosts_alone(history: History) -> list[Claim]:
     """The same for files that are named after hosts or processes, and so not after ranks."""
     files = [file for file in history.seen.files if not file.is_report and file.rank is None and file.world_sizes]
     names = {_NUMBERS.sub("#", file.name) for file in files}
-    trained = all(any(entry.course is not None for entry in file.ranks.values()) for file in files)
+    trained = all(any(entry.metrics is not None for entry in file.ranks.values()) for file in files)
     if len(files) < 2 or len(names) != 1 or not _OF_A_PROCESS.search(names.pop()) or not trained:
         return []
     if any(set(file.world_sizes) != {1} for file in files):
@@ -68,7 +68,7 @@ def _hosts_alone(history: History) -> list[Claim]:
 def _marked_by_launcher(history: History) -> dict[int, FileSurvey]:
     """Ranks that train in one file whose launcher counts them, where the size was stated as often as there are ranks, or more often."""
     for file in history.seen.files:
-        ranks = [rank for rank, entry in file.ranks.items() if rank is not None and entry.course is not None]
+        ranks = [rank for rank, entry in file.ranks.items() if rank is not None and entry.metrics is not None]
         if not file.is_report and file.rank is None and len(file.world_sizes) >= len(ranks) > 1:
             return dict.fromkeys(ranks, file)
     return {}
@@ -80,8 +80,8 @@ def _several_alone(history: History) -> list[Claim]:
     for file in history.seen.files:
         if file.is_report or file.rank is not None or len(file.world_sizes) < 2 or set(file.world_sizes) != {1}:
             continue
-        entries = [entry for entry in file.ranks.values() if entry.course is not None]
-        if len(entries) == 1 and entries[0].course is not None and _is_told_twice(entries[0].course.of("loss")):
+        entries = [entry for entry in file.ranks.values() if entry.metrics is not None]
+        if len(entries) == 1 and entries[0].metrics is not None and _is_told_twice(entries[0].metrics.of("loss")):
             text = f"{len(file.world_sizes)} processes state a world of size 1, and each reports the same epochs"
             return [_alone("The processes", [Event(EventKind.LINE, text, file.name, 0, None, source="survey")])]
     return []

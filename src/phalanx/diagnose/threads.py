@@ -82,7 +82,7 @@ def _trains_in(file: FileSurvey, event: Event) -> bool:
 
 def _steps_after(entry: RankSurvey, line: int) -> int:
     """How many steps a rank still told of: not every one is printed."""
-    readings = entry.course.of("loss") if entry.course is not None else []
+    readings = entry.metrics.of("loss") if entry.metrics is not None else []
     before = [reading.at for reading in readings if reading.line < line] or [reading.at for reading in readings[:1]]
     epoch, step = before[-1] if before else (-1, -1)
     last = readings[-1].at if readings else (-1, -1)

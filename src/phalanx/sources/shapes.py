@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from phalanx.sources.courses import Number, numbers_in
+from phalanx.sources.metrics import Number, numbers_in
 from phalanx.sources.progress import (
     LONGEST,
     Position,

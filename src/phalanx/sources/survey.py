@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from phalanx.model.ranks import LARGEST_WORLD
-from phalanx.sources.courses import Course
 from phalanx.sources.dialects import Dialect
+from phalanx.sources.metrics import Metrics
 from phalanx.sources.progress import Position
 from phalanx.sources.scales import MEASURED, Scales
 from phalanx.sources.scanner import Needle, NeedleSet
@@ -67,7 +67,7 @@ class RankSurvey:
     recent_progress: tuple[int, ...] = ()  # the last few lines of progress
     recent_reports: tuple[str, ...] = ()  # the same, as they are, with their times
     opening: list[tuple[int, str]] = field(default_factory=list)  # what it says with numbers before it trains
-    course: Course | None = None
+    metrics: Metrics | None = None
     scales: Scales | None = None  # what it measures with how many devices
 
 
@@ -181,8 +181,8 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
             entry.recent_reports = (*entry.recent_reports[-3:], text)
             opens = False
             entry.position = max(entry.position or position, position)
-            entry.course = entry.course or Course()
-            entry.course.take(number, position, text, shape.numbers)
+            entry.metrics = entry.metrics or Metrics()
+            entry.metrics.take(number, position, text, shape.numbers)
         if shape.shows_end:
             entry.finished = number
         if shape.shows_movement:

@@ -2,10 +2,65 @@
 
 from phalanx.model.fact import FactType
 
+_CHANGE = {"metric": "str", "first": "str", "last": "str"}
+
 FACTS = (
+    FactType("metric.vanishes", "The {metric} falls from {first} to {last} and stays there", _CHANGE),
+    FactType("metric.grows", "The {metric} grows from {first} to {last}", _CHANGE),
+    FactType("metric.slows", "Training slows down: {metric} goes from {first} to {last}", _CHANGE),
     FactType(
-        "metric.vanishes",
-        "The {metric} falls from {first} to {last} and stays there",
-        {"metric": "str", "first": "str", "last": "str"},
+        "metric.constant",
+        "The {metric} is {value} in every report, from the first to the last",
+        {"metric": "str", "value": "str"},
+    ),
+    FactType(
+        "metric.finite-again",
+        "The {metric} was NaN or infinite and is finite again ({last})",
+        {"metric": "str", "last": "str"},
+    ),
+    FactType(
+        "metric.at-chance",
+        "The model guesses: the {metric} goes from {first} to {last}, the accuracy is {accuracy}",
+        {**_CHANGE, "accuracy": "str"},
+    ),
+    FactType(
+        "metric.not-as-expected",
+        "Every report is {times} times what the script expects: {own} instead of {expected}",
+        {"times": "str", "own": "str", "expected": "str"},
+    ),
+    FactType(
+        "metric.impossible",
+        "The {metric} is {value}, which no model can have",
+        {"metric": "str", "value": "str"},
+    ),
+    FactType(
+        "metric.rank-outlier",
+        "{ranks}: {metric} {own} at each step, the other ranks at most {others}",
+        {"metric": "str", "own": "str", "others": "str"},
+    ),
+    FactType(
+        "metric.ranks-differ",
+        "Ranks report different values of the {metric} for the same step: {values}",
+        {"metric": "str", "values": "names"},
+    ),
+    FactType(
+        "metric.waits-for-data",
+        "Each step waits {wait} for its data and computes for {compute}",
+        {"wait": "str", "compute": "str"},
+    ),
+    FactType(
+        "metric.sum-of-ranks",
+        "The {metric} that ranks reduce is the sum of theirs: {reduced} where one rank has {own}, {times} times their mean",
+        {"metric": "str", "reduced": "str", "own": "str", "times": "int"},
+    ),
+    FactType(
+        "metric.scales-with-devices",
+        "With {devices} devices the {metric} is {times} times {way} than with {base}",
+        {"metric": "str", "devices": "int", "base": "int", "times": "str", "way": "str"},
+    ),
+    FactType(
+        "metric.no-gain-from-devices",
+        "{devices} devices are not faster than {base}: {metric} {own} with {devices}, {before} with {base}",
+        {"devices": "int", "base": "int", "metric": "str", "own": "str", "before": "str"},
     ),
 )

@@ -1,18 +1,17 @@
-"""What the courses of several ranks show side by side: data or computing that hold up one rank and with it all, a loss or a learning rate
-that is another on one rank.
-
-Each becomes a sentence that rules match, as the courses of single ranks do.
+"""What the numbers of several ranks show side by side: data or computing that hold up one rank and with it all, a loss or a
+learning rate that is another on one rank.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-from phalanx.model import Event, EventKind
+from phalanx.diagnose.detectors.protocol import Job, found, median
+from phalanx.model import Event
 from phalanx.sources import FileSurvey
-from phalanx.sources.courses import Reading
+from phalanx.sources.metrics import Reading
 from phalanx.sources.progress import Position
 
 _FEWEST = 5  # reports of each rank
@@ -27,84 +26,68 @@ _SHARED = 4  # steps that all ranks reported
 _Ranks = dict[int | None, list[Reading]]
 
 
-def between_ranks(files: list[FileSurvey]) -> Iterator[Event]:
-    """Sentences about ranks that are not as the others are, and about all of them waiting for data."""
-    yield from _held_up_by_data(files)
-    names, computing = _of_ranks(files, "compute seconds")
-    if (late := _latest(computing)) is not None:
-        rank, own, others = late
-        yield _sentence(
-            f"rank {rank} computes for {own:g} at each step, the other ranks for at most {others:g}",
-            names,
-            computing,
-            rank,
-        )
-    names, losses = _of_ranks(files, "loss")
-    if (apart := _far_from_the_others(losses)) is not None:
-        rank, own, others = apart
-        yield _sentence(
-            f"the loss of rank {rank} is {own:g} where that of the other ranks is at most {others:g}",
-            names,
-            losses,
-            rank,
-        )
-    names, rates = _of_ranks(files, "learning rate")
+def detect(job: Job) -> Iterator[Event]:
+    """Ranks that are not as the others are, and all of them waiting for data."""
+    yield from _held_up_by_data(job.files)
+    for metric, kind, judge in (("compute time", "compute seconds", _latest), ("loss", "loss", _far_from_the_others)):
+        names, readings = _of_ranks(job.files, kind)
+        if (apart := judge(readings)) is not None:
+            rank, own, others = apart
+            yield _outlier(metric, names, readings, rank, own, others)
+    names, rates = _of_ranks(job.files, "learning rate")
     if differing := _different(rates):
         rank = next(iter(differing))
-        yield _sentence(
-            f"ranks report different learning rates for the same step: {', '.join(differing.values())}",
-            names,
-            rates,
-            rank,
-        )
+        values = tuple(differing.values())
+        line = rates[rank][-1].line
+        yield found("metric.ranks-differ", names[rank], line, rank, metric="learning rate", values=values)
 
 
-def _of_ranks(files: list[FileSurvey], kind: str) -> tuple[dict[int | None, str], _Ranks]:
+def _outlier(
+    metric: str, names: dict[int | None, str], readings: _Ranks, rank: int | None, own: float, others: float
+) -> Event:
+    line = readings[rank][-1].line
+    return found("metric.rank-outlier", names[rank], line, rank, metric=metric, own=f"{own:g}", others=f"{others:g}")
+
+
+def _of_ranks(files: Sequence[FileSurvey], kind: str) -> tuple[dict[int | None, str], _Ranks]:
     """The files and the readings of all ranks that report enough, the first of which is left out: it warms up."""
     names: dict[int | None, str] = {}
     found: _Ranks = {}
     for file in files:
         for rank, entry in file.ranks.items():
-            readings = entry.course.of(kind)[1:] if entry.course is not None else []
+            readings = entry.metrics.of(kind)[1:] if entry.metrics is not None else []
             if rank is not None and len(readings) >= _FEWEST - 1:
                 names[rank], found[rank] = file.name, readings
     return names, found
 
 
-def _sentence(text: str, names: dict[int | None, str], readings: _Ranks, rank: int | None) -> Event:
-    return Event(
-        EventKind.LINE, f"training course: {text}", names[rank], readings[rank][-1].line, rank, source="course"
-    )
-
-
-def _held_up_by_data(files: list[FileSurvey]) -> Iterator[Event]:
+def _held_up_by_data(files: Sequence[FileSurvey]) -> Iterator[Event]:
     """What waiting for data costs: all ranks, or one rank whose data take long, step after step, while all others' are there at once."""
     times: _Ranks = {}
     names: dict[int | None, str] = {}
     computing: list[float] = []
     for file in files:
         for rank, entry in file.ranks.items():
-            readings = entry.course.of("data seconds")[1:] if entry.course is not None else []
-            if entry.course is not None and len(readings) >= _FEWEST:
+            readings = entry.metrics.of("data seconds")[1:] if entry.metrics is not None else []
+            if entry.metrics is not None and len(readings) >= _FEWEST:
                 times[rank], names[rank] = readings, file.name
-                steps = entry.course.of("compute seconds") or entry.course.of("seconds")
-                computing.append(middle(reading.value for reading in steps) if steps else math.inf)
-    waiting = [middle(reading.value for reading in readings) for readings in times.values()]
+                steps = entry.metrics.of("compute seconds") or entry.metrics.of("seconds")
+                computing.append(median(reading.value for reading in steps) if steps else math.inf)
+    waiting = [median(reading.value for reading in readings) for readings in times.values()]
     if waiting and min(waiting) > max(_BOUND * max(computing), _WORTH):
-        text = f"each step waits {min(waiting):g} for its data and computes for {max(computing):g}"
-        yield _sentence(text, names, times, next(iter(times)))
+        rank = next(iter(times))
+        spent = {"wait": f"{min(waiting):g}", "compute": f"{max(computing):g}"}
+        yield found("metric.waits-for-data", names[rank], times[rank][-1].line, rank, **spent)
     times.pop(None, None)
     if (late := _latest(times)) is not None:
-        slowest, own, others = late
-        text = f"rank {slowest} waits {own:g} for its data at each step, the other ranks at most {others:g}"
-        yield _sentence(text, names, times, slowest)
+        yield _outlier("data time", names, times, *late)
 
 
 def _latest(times: _Ranks) -> tuple[int | None, float, float] | None:
     """The rank whose times are far above all others', step after step, and both times."""
     if len(times) < 2:
         return None
-    usual = {rank: middle(reading.value for reading in readings) for rank, readings in times.items()}
+    usual = {rank: median(reading.value for reading in readings) for rank, readings in times.items()}
     slowest = max(usual, key=lambda rank: usual[rank])
     others = max(value for rank, value in usual.items() if rank != slowest)
     least = sorted(reading.value for reading in times[slowest])[len(times[slowest]) // 4]
@@ -155,10 +138,3 @@ def _different(rates: _Ranks) -> dict[int | None, str]:
         rank: f"rank {rank} {reading.printed}"
         for rank, reading in sorted(last.items(), key=lambda item: item[0] or 0)[:4]
     }
-
-
-def middle(values: Iterable[float]) -> float:
-    """The median. `statistics` takes long to load, and few logs get here."""
-    from statistics import median
-
-    return float(median(values))

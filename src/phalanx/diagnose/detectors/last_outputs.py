@@ -1,22 +1,22 @@
-"""Jobs of which nothing is left but steps, and then silence: whose last words differ from those of all other ranks.
+"""Jobs of which nothing is left but steps, and then silence: whose last output differs from that of all other ranks.
 
 rank0.log: step 30        rank1.log: step 30        rank2.log: step 25
 rank0.log: epoch 3 …      rank1.log: epoch 3 …      rank2.log: epoch 3 … / evaluating …
 rank0.log: step 30        rank1.log: step 30        rank2.log: step 30 / upload failed, trying again / upload failed, trying again / …
 
-A job that ended well says so, or all its ranks end at the same step. Each case becomes a sentence that rules match, and only where no
-program tells of any failure.
+A job that ended well says so, or all its ranks end at the same step. Nothing is claimed where a program tells of any failure.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+from phalanx.diagnose.detectors.protocol import Job, found
 from phalanx.model import Event, EventKind
-from phalanx.sources import FileSurvey, Observations
+from phalanx.sources import FileSurvey
 from phalanx.sources.progress import Position
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.survey import RankSurvey
@@ -36,6 +36,7 @@ _ANNOUNCED = re.compile(
 )
 _LEAVES = re.compile(r"exit|bye|clos|clean|destroy|shut|stop|leav|sav|end|quit|teardown", re.I)  # what ends well, too
 _SHOWN = 160
+_Shown = tuple[str, int, dict[str, Any]]  # the fact, the rank, its fields
 
 
 class _Last(NamedTuple):
@@ -57,23 +58,20 @@ class _Last(NamedTuple):
         return shape_of(text).position_in(text)
 
 
-def last_words(seen: Observations) -> Iterator[Event]:
-    """At most one sentence, about one rank that stands alone."""
-    if any(event.kind in _TOLD for event in seen.events):
+def detect(job: Job) -> Iterator[Event]:
+    """At most one fact, about one rank that stands alone."""
+    if any(event.kind in _TOLD for event in job.events):
         return
-    files = [file for file in seen.files if not file.is_report]
-    ranks = _ends_of(files)
-    sizes = {size for file in files for size in file.world_sizes}
+    ranks = _ends_of(job.files)
+    sizes = {size for file in job.files for size in file.world_sizes}
     if len(ranks) < 2 or any(size > len(ranks) for size in sizes) or any(one.entry.finished for one in ranks.values()):
         return  # others' words are not here, or some rank was through
-    for text, rank in (*_tries_again(ranks), *_behind(ranks), *_announced_alone(ranks)):
-        own = ranks[rank]
-        line = own.entry.last_line
-        yield Event(EventKind.LINE, f"training course: {text}", own.file, line, rank, source="course")
+    for fact, rank, fields in (*_tries_again(ranks), *_behind(ranks), *_announced_alone(ranks)):
+        yield found(fact, ranks[rank].file, ranks[rank].entry.last_line, rank, **fields)
         return
 
 
-def _ends_of(files: list[FileSurvey]) -> dict[int, _Last]:
+def _ends_of(files: Sequence[FileSurvey]) -> dict[int, _Last]:
     """By rank, if every rank tells of its steps in one place."""
     found: dict[int, _Last] = {}
     for file in files:
@@ -86,17 +84,17 @@ def _ends_of(files: list[FileSurvey]) -> dict[int, _Last]:
     return found
 
 
-def _tries_again(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
+def _tries_again(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     """One rank says that it tries again, or waits for something, over and over, and no other rank says anything."""
     loud = [rank for rank, one in ranks.items() if one.said_after]
     if len(loud) != 1 or (own := ranks[loud[0]]).entry.repeats < _AGAIN:
         return
     said = own.said_after
     if _TRIES.search(said) or _WAITS.search(said):
-        yield f"rank {loud[0]} alone says {own.entry.repeats} times or more at its end: {said[:_SHOWN]}", loud[0]
+        yield "output.repeats", loud[0], {"times": own.entry.repeats, "said": said[:_SHOWN]}
 
 
-def _behind(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
+def _behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     """The last report of one rank is an earlier one than that of all others, which agree and say nothing more."""
     common, most = Counter(one.at for one in ranks.values()).most_common(1)[0]
     if len(ranks) < _FEWEST_RANKS:
@@ -109,27 +107,27 @@ def _behind(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
     others = [one for one in ranks.values() if one is not own]
     # Who trains in step with others can be one report behind; who is further behind does not make them wait.
     if all(one.before == own.at and not one.said_after for one in others):
-        yield f"rank {rank} stopped at {_named(own.at)}, all others at {_named(common)}", rank
+        yield "output.rank-behind", rank, {"own": _named(own.at), "common": _named(common)}
 
 
-def _a_line_behind(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
+def _a_line_behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     """After the same step all others have said the same, and one has not come to that."""
     quiet = [rank for rank, one in ranks.items() if not one.said_after]
     others = {_without_numbers(one.said_after) for one in ranks.values() if one.said_after}
     if len(quiet) != 1 or len(others) != 1 or _LEAVES.search(others.pop()):
         return
     said = next(one.said_after for one in ranks.values() if one.said_after)
-    yield f"rank {quiet[0]} stopped at {_named(ranks[quiet[0]].at)}, all others at {said[:_SHOWN]}", quiet[0]
+    yield "output.rank-behind", quiet[0], {"own": _named(ranks[quiet[0]].at), "common": said[:_SHOWN]}
 
 
-def _announced_alone(ranks: dict[int, _Last]) -> Iterator[tuple[str, int]]:
+def _announced_alone(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     """After the same step one rank announced an evaluation, without a result, and the others said nothing."""
     loud = [rank for rank, one in ranks.items() if one.said_after]
     if len(ranks) < _FEWEST_RANKS or len(loud) != 1 or len({one.at for one in ranks.values()}) != 1:
         return
     said = ranks[loud[0]].said_after
     if _ANNOUNCED.search(_without_clock(said)) and ranks[loud[0]].entry.repeats == 1:
-        yield f"rank {loud[0]} alone began something after {_named(ranks[loud[0]].at)}: {said[:_SHOWN]}", loud[0]
+        yield "output.began-alone", loud[0], {"last": _named(ranks[loud[0]].at), "said": said[:_SHOWN]}
 
 
 def _without_numbers(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.diagnose.openings import asked_and_found
+from phalanx.diagnose.detectors.startup_lines import asked_and_found
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from phalanx.diagnose.courses_of_ranks import middle
-from phalanx.model import Event, EventKind
-from phalanx.sources import FileSurvey, Observations
+from phalanx.diagnose.detectors.protocol import Job, found, median
+from phalanx.model import Event
+from phalanx.sources import FileSurvey
 from phalanx.sources.survey import RankSurvey
 
 _FEWEST = 6  # compilations of one function, or times of steps
@@ -19,28 +19,27 @@ _OFTEN = 0.5  # of the reports of training between the first compilation and the
 _AS_SLOW = 0.4  # of the time of a step that was traced: tracing takes most of it
 
 
-def compiled_again(seen: Observations) -> Iterator[Event]:
-    """Sentences about functions that are compiled at nearly every step."""
+def detect(job: Job) -> Iterator[Event]:
+    """Functions that are compiled at nearly every step."""
     by_name: dict[tuple[str, int | None, str], list[Event]] = defaultdict(list)
-    for event in seen.events:
+    for event in job.events:
         if event.source in ("compilation", "retracing"):
             by_name[event.file, event.rank, str(event.data["what"])].append(event)
-    files = {file.name: file for file in seen.files if not file.is_report}
+    files = {file.name: file for file in job.files}
     told: set[tuple[str, int | None]] = set()
     for (name, rank, what), events in by_name.items():
         entry = _speaker(files.get(name), rank)
         if entry is None or (name, rank) in told:
             continue
         if events[0].source == "compilation":
-            times = len(events)
-            text = f"{what} is compiled {times} times while the job trains"
-            holds = times >= _FEWEST and _is_at_most_steps(events, entry)
+            fact, fields = "compile.repeated", {"times": len(events)}
+            holds = len(events) >= _FEWEST and _is_at_most_steps(events, entry)
         else:
-            text = f"{what} is traced again, and every step takes as long as the first"
+            fact, fields = "compile.retraced", {}
             holds = _steps_stay_slow(entry, events)
         if holds:
             told.add((name, rank))
-            yield Event(EventKind.LINE, f"training course: {text}", name, events[-1].line, rank, source="course")
+            yield found(fact, name, events[-1].line, rank, function=what, **fields)
 
 
 def _speaker(file: FileSurvey | None, rank: int | None) -> RankSurvey | None:
@@ -49,23 +48,23 @@ def _speaker(file: FileSurvey | None, rank: int | None) -> RankSurvey | None:
 
 def _is_at_most_steps(events: list[Event], entry: RankSurvey) -> bool:
     """Reports of training stand between the compilations, about as many."""
-    if entry.course is None:
+    if entry.metrics is None:
         return False
-    lines = {reading.line for kind in ("loss", "seconds", "rate") for reading in entry.course.of(kind)}
+    lines = {reading.line for kind in ("loss", "seconds", "rate") for reading in entry.metrics.of(kind)}
     between = sum(events[0].line < line < events[-1].line for line in lines)
     return between >= _FEWEST - 1 and len(events) >= _OFTEN * between
 
 
 def _steps_stay_slow(entry: RankSurvey, warnings: list[Event]) -> bool:
-    readings = entry.course.of("seconds") if entry.course is not None else []
+    readings = entry.metrics.of("seconds") if entry.metrics is not None else []
     if len(readings) <= _FEWEST or readings[0].value <= 0:
         return False
-    usual = middle(reading.value for reading in readings[len(readings) // 2 :])
+    usual = median(reading.value for reading in readings[len(readings) // 2 :])
     if usual > _AS_SLOW * readings[0].value:
         return True
     # The first also waits for the peers and for memory. Of those before the warning it is known that each was traced.
     traced = [reading.value for reading in readings[1:] if reading.line < warnings[-1].line]
-    return bool(traced) and all(map(_says_every_call, warnings)) and usual > _AS_SLOW * middle(traced)
+    return bool(traced) and all(map(_says_every_call, warnings)) and usual > _AS_SLOW * median(traced)
 
 
 def _says_every_call(warning: Event) -> bool:

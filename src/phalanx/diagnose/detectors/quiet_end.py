@@ -1,7 +1,6 @@
-"""Jobs that were ended from outside long after their last report: they had stood still, though no program says so.
+"""Jobs that were ended from outside long after their last report: they had hung, though no program says so.
 
-It becomes a sentence that rules match, as the courses of training do. Only times that lines bear are compared, and only where reports had
-come much more often before.
+Only times that lines bear are compared, and only where reports had come much more often before.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from phalanx.model import Event, EventKind
-from phalanx.sources import FileSurvey, Observations
+from phalanx.diagnose.detectors.protocol import Job, found
+from phalanx.model import Event
+from phalanx.sources import FileSurvey
 from phalanx.sources.readers.interruptions import SOURCE
 from phalanx.sources.times import time_of
 
@@ -21,18 +21,17 @@ _RESOLUTION = 0.5  # seconds: many logs tell whole ones
 _YEAR_UNKNOWN = 1972  # what lines without a year are read as
 
 
-def standstills(seen: Observations) -> Iterator[Event]:
-    """At most one sentence: how long nothing was reported before the job was ended."""
-    ends = [event for event in seen.events if event.source == SOURCE and event.time is not None]
-    reports = list(_last_reports([file for file in seen.files if not file.is_report]))
+def detect(job: Job) -> Iterator[Event]:
+    """At most one fact: how long nothing was reported before the job was ended."""
+    ends = [event for event in job.events if event.source == SOURCE and event.time is not None]
+    reports = list(_last_reports(job.files))
     if not ends or not reports:
         return
     last, interval, name, line = max(reports)
     later = [time for event in ends if (time := _without_year(event.time or 0.0)) > last]
     quiet = min(later, default=last) - last
     if quiet > max(_LEAST, _TIMES * interval):
-        text = f"no report in the last {quiet:.0f} s before the job was ended from outside, where one came every {interval:.0f} s or sooner"
-        yield Event(EventKind.LINE, f"training course: {text}", name, line, source="course")
+        yield found("output.quiet-before-end", name, line, None, seconds=round(quiet), interval=round(interval))
 
 
 def _last_reports(files: Iterable[FileSurvey]) -> Iterator[tuple[float, float, str, int]]:

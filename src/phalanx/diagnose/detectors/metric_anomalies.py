@@ -1,8 +1,7 @@
-"""What the course of training shows and no program says: a loss that never changes or grows, steps that get slower,
+"""What the numbers of single ranks show and no program says: a loss that never changes or grows, steps that get slower,
 memory that grows, an accuracy that cannot be, a learning rate that vanishes.
 
-Each becomes a sentence that rules match like a log's line. Such courses are looked for in logs only, and claimed only
-where they are beyond noise: a healthy job's loss jumps, and its first steps are slow.
+Anomalies are claimed only where they are beyond noise: a healthy job's loss jumps, and its first steps are slow.
 """
 
 from __future__ import annotations
@@ -11,19 +10,11 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
-from phalanx.diagnose.compilations import compiled_again
-from phalanx.diagnose.courses_of_ranks import between_ranks, middle
-from phalanx.diagnose.last_words import last_words
-from phalanx.diagnose.openings import too_few_devices
-from phalanx.diagnose.scaling import compared
-from phalanx.diagnose.standstill import standstills
-from phalanx.model import Event, EventKind
-from phalanx.model.fact import Fact
-from phalanx.model.facts import make_fact
-from phalanx.sources import Collector, FileSurvey, Observations
-from phalanx.sources.courses import Course, Reading
-from phalanx.sources.facts import fact_event
+from phalanx.diagnose.detectors.protocol import Job, found, median
+from phalanx.model import Event
+from phalanx.sources.metrics import Metrics, Reading
 
+_Shown = tuple[str, Reading, dict[str, str]]  # the fact, where it shows, its fields
 _FEWEST = 5  # readings that must agree
 _FEWEST_UNMARKED = 8  # the same, where lines do not tell the step
 _FEWEST_FOR_TREND = 6
@@ -48,83 +39,60 @@ _SOME, _MOST = 0.02, 0.9  # accuracies between which one that never moves has no
 _LEARNT = 1.0  # a loss that a model with an accuracy of a few per cent does not reach
 
 
-def take_in(seen: Observations, collector: Collector) -> None:
-    """Add the sentences, and what rules match in them, to the observations."""
-    for file in seen.files:
-        if file.is_report:
-            continue
-        for event in _sentences(file):
-            seen.events.append(event)
-            if event.fact is None:
-                seen.matches.extend(collector.matches_of(event))
-    files = [file for file in seen.files if not file.is_report]
-    found = (
-        between_ranks(files),
-        compared(files),
-        too_few_devices(files),
-        compiled_again(seen),
-        standstills(seen),
-        last_words(seen),
-    )
-    for event in [event for sentences in found for event in sentences]:
-        seen.events.append(event)
-        seen.matches.extend(collector.matches_of(event))
+def detect(job: Job) -> Iterator[Event]:
+    """What each rank's numbers show, taken alone."""
+    for file in job.files:
+        for rank, entry in file.ranks.items():
+            if entry.metrics is not None:
+                for fact, reading, fields in (*_of_loss(entry.metrics), *_of_the_rest(entry.metrics)):
+                    yield found(fact, file.name, reading.line, rank, **fields)
 
 
-def _sentences(file: FileSurvey) -> Iterator[Event]:
-    for rank, entry in file.ranks.items():
-        if entry.course is None:
-            continue
-        for text, reading in _shown_by(entry.course):
-            if isinstance(text, Fact):
-                yield fact_event(text, file.name, reading.line, rank)
-                continue
-            yield Event(EventKind.LINE, f"training course: {text}", file.name, reading.line, rank, source="course")
-
-
-def _shown_by(course: Course) -> Iterator[tuple[str | Fact, Reading]]:
-    losses = course.of("loss")
+def _of_loss(metrics: Metrics) -> Iterator[_Shown]:
+    losses, accuracies = metrics.of("loss"), metrics.of("accuracy")
     finite = [math.isfinite(loss.value) for loss in losses]
     if not all(finite):
         if len(finite) >= _AGAIN and all(finite[-_AGAIN:]):
-            yield "the loss was not finite and is finite again", losses[-1]
+            yield "metric.finite-again", losses[-1], {"metric": "loss", "last": losses[-1].printed}
     elif _is_constant(losses) and losses[0].value != 0:
-        yield f"the loss stays at {losses[0].printed} from the first report to the last", losses[-1]
+        yield _constant("loss", losses)
     elif _grows(losses):
-        yield f"the loss grows from {losses[0].printed} to {losses[-1].printed}", losses[-1]
-    elif _is_at_chance(losses, course.of("accuracy")):
-        yield (
-            f"the model guesses: the loss goes from {losses[0].printed} to {losses[-1].printed}, the accuracy is {course.of('accuracy')[-1].printed}",
-            losses[-1],
-        )
-    if (times := _not_as_meant(course.of("own"), course.of("meant"))) is not None:
-        own, meant = course.of("own")[-1], course.of("meant")[-1]
-        yield (
-            f"what is reported is {times:.3g} times what its author expects, {own.printed} and not {meant.printed}",
-            own,
-        )
-    accuracies = course.of("accuracy")
+        yield _change("metric.grows", "loss", losses)
+    elif _is_at_chance(losses, accuracies):
+        fact, last, fields = _change("metric.at-chance", "loss", losses)
+        yield fact, last, {**fields, "accuracy": accuracies[-1].printed}
+
+
+def _of_the_rest(metrics: Metrics) -> Iterator[_Shown]:
+    own, accuracies, memory = metrics.of("own"), metrics.of("accuracy"), metrics.of("memory")
+    if (times := _not_as_meant(own, metrics.of("meant"))) is not None:
+        values = {"times": f"{times:.3g}", "own": own[-1].printed, "expected": metrics.of("meant")[-1].printed}
+        yield "metric.not-as-expected", own[-1], values
     if _is_constant(accuracies) and len(accuracies) >= _FEWEST_UNMARKED and _SOME < accuracies[0].value < _MOST:
-        yield f"the accuracy stays at {accuracies[0].printed} from the first report to the last", accuracies[-1]
-    if _is_a_sum(course.of("accuracy"), losses):
-        highest = max(course.of("accuracy"), key=lambda reading: reading.value)
-        yield f"an accuracy of {highest.printed}, which no model has", highest
-    if _leaks(course.of("memory")):
-        readings = course.of("memory")
-        yield f"memory grows with every report, from {readings[0].printed} to {readings[-1].printed}", readings[-1]
+        yield _constant("accuracy", accuracies)
+    if _is_a_sum(accuracies, metrics.of("loss")):
+        highest = max(accuracies, key=lambda reading: reading.value)
+        yield "metric.impossible", highest, {"metric": "accuracy", "value": highest.printed}
+    if _leaks(memory):
+        yield _change("metric.grows", "memory", memory)
     for kind in ("learning rate", "gradient norm"):
-        readings = course.of(kind)
+        readings = metrics.of(kind)
         if _is_constant(readings) and readings[0].value == 0 and _is_exact(readings[0].printed, kind):
-            yield f"the {kind} is 0 in every report", readings[-1]
-    if _vanishes(rates := course.of("learning rate")):
-        values = {"metric": "learning rate", "first": rates[0].printed, "last": rates[-1].printed}
-        yield make_fact("metric.vanishes", values, source="metric"), rates[-1]
-    if _rises([reading.value for reading in course.of("seconds")]):
-        readings = course.of("seconds")
-        yield f"steps take longer and longer, from {readings[0].printed} to {readings[-1].printed}", readings[-1]
-    elif _rises([1 / reading.value for reading in course.of("rate") if reading.value > 0]):
-        readings = course.of("rate")
-        yield f"throughput falls from {readings[0].printed} to {readings[-1].printed} a second", readings[-1]
+            yield _constant(kind, readings)
+    if _vanishes(rates := metrics.of("learning rate")):
+        yield _change("metric.vanishes", "learning rate", rates)
+    if _rises([reading.value for reading in metrics.of("seconds")]):
+        yield _change("metric.slows", "step time", metrics.of("seconds"))
+    elif _rises([1 / reading.value for reading in metrics.of("rate") if reading.value > 0]):
+        yield _change("metric.slows", "throughput", metrics.of("rate"))
+
+
+def _constant(metric: str, readings: list[Reading]) -> _Shown:
+    return "metric.constant", readings[-1], {"metric": metric, "value": readings[0].printed}
+
+
+def _change(fact: str, metric: str, readings: list[Reading]) -> _Shown:
+    return fact, readings[-1], {"metric": metric, "first": readings[0].printed, "last": readings[-1].printed}
 
 
 def _not_as_meant(own: list[Reading], meant: list[Reading]) -> float | None:
@@ -133,7 +101,7 @@ def _not_as_meant(own: list[Reading], meant: list[Reading]) -> float | None:
     ratios = [one.value / by_line[one.line] for one in own if by_line.get(one.line, 0) and len(one.printed) >= _DIGITS]
     if len(ratios) < _TOLD_AGAIN or not _ABOUT < min(ratios) / max(max(ratios), _NOTHING) <= 1:
         return None
-    usual = middle(ratios)
+    usual = median(ratios)
     return usual if usual > _OFF or usual < 1 / _OFF else None
 
 
@@ -150,8 +118,8 @@ def _is_at_chance(losses: list[Reading], accuracies: list[Reading]) -> bool:
     if not _is_enough(losses, _FEWEST_FOR_TREND) or not _is_enough(accuracies, _FEWEST_FOR_TREND):
         return False
     third = len(losses) // 3
-    first, last = (middle(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
-    reached = middle(reading.value for reading in accuracies[-third:])
+    first, last = (median(reading.value for reading in part) for part in (losses[:third], losses[-third:]))
+    reached = median(reading.value for reading in accuracies[-third:])
     if not 0 < reached <= _EVEN_CHANCE or max(reading.value for reading in accuracies) > 2 * reached:
         return False
     values = sorted(reading.value for reading in losses)
@@ -207,9 +175,9 @@ def _grows(readings: list[Reading]) -> bool:
         return False
     third = len(values) // 3
     first, last = values[:third], values[-third:]
-    if middle(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
+    if median(values[1:]) > _LEAPS * values[0] and min(values[1:]) > _GROWS * values[0]:
         return True  # the first step led away, and nothing led back
-    return middle(last) > _GROWS * middle(first) and min(last) > max(first) and values[-1] > middle(last) / 2
+    return median(last) > _GROWS * median(first) and min(last) > max(first) and values[-1] > median(last) / 2
 
 
 def _rises(values: list[float]) -> bool:
@@ -220,4 +188,4 @@ def _rises(values: list[float]) -> bool:
 
     ups = sum(after > before for before, after in pairwise(values))
     third = len(values) // 3
-    return ups >= _MOSTLY * (len(values) - 1) and middle(values[-third:]) > _SLOWS * middle(values[:third])
+    return ups >= _MOSTLY * (len(values) - 1) and median(values[-third:]) > _SLOWS * median(values[:third])

@@ -1,4 +1,4 @@
-"""The numbers that lines of progress report (loss, accuracy, learning rate, times, throughput, memory), kept by rank as a course."""
+"""The numbers that lines of progress report (loss, accuracy, learning rate, times, throughput, memory), kept by rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = r"(?P<value>\d+(?:\.\d+)?)"
 _GAP = r"['\"]?\s*[:=|(\[]{0,2}\s*"
 _PER_SECOND = r"(?:samples?|images?|imgs?|tokens?|examples?|sequences?|seqs?|steps?|it|iters?|batches|records|words|frames)\s*(?:/\s*s(?:ec(?:ond)?)?\b|_per_sec\w*| per sec\w*)"
 _OF_WHAT = r"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|test|eval)[ _/-])?"
-# Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell no course of training.
+# Lines are looked at in lower case. Losses of validation, of parts of a model and of two players tell nothing of training.
 # Of each kind: a hint that stands in every match, and how far before the hint a match may begin. Lines are long, and most of them is passed over.
 _KINDS: tuple[tuple[str, str, int, re.Pattern[str]], ...] = (
     ("loss", "loss", 10, lazy(rf"(?<![\w/-])(?:(?:train(?:ing)?|total|lm|running|avg|average|mean|batch|epoch|step|global|reduced)[ _/])?loss\b{_GAP}{_LOSS}")),
@@ -95,7 +95,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(slots=True)
-class Course:
+class Metrics:
     """The readings of one rank in one file, by kind."""
 
     _first: dict[str, list[Reading]] = field(default_factory=lambda: defaultdict(list))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..conftest import Diagnose
+from ...conftest import Diagnose
 
 _ENDS = (
     "slurmstepd: error: *** JOB 881 ON node1 CANCELLED AT 2026-03-01T{} DUE TO TIME LIMIT ***",

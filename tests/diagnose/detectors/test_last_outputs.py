@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..conftest import Diagnose
+from ...conftest import Diagnose
 
 AGAIN = "upload failed, trying again: [Errno 111] Connection refused\n"
 

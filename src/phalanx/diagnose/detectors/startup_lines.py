@@ -4,7 +4,7 @@ asked for 4 devices but only 1 is visible
 GPUs requested: 8; GPUs found: 2
 using only 1 of 4 GPUs
 
-It becomes a sentence that a rule matches. Only lines before the first step are looked at: what changes later is told otherwise.
+Only lines before the first step are looked at.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from phalanx.model import Event, EventKind
+from phalanx.diagnose.detectors.protocol import Job, found
+from phalanx.model import Event
 from phalanx.model.lazy import lazy
-from phalanx.sources import FileSurvey
 
 _THINGS = lazy(
     r"\b(?:gpus?|devices?|accelerators?|tpus?|replicas?|process(?:es)?|ranks|nodes|hosts|workers|world[_ ]size)\b"
@@ -34,15 +34,15 @@ _NUMBER = lazy(r"(?<![\w.:/-])(\d{1,4})(?![\w.:/%]|\s?(?:%|gb|mb|s\b))")
 _PART = lazy(r"\bonly\W(?:\w+\W){0,2}?(\d{1,4}) (?:out )?of (?:the )?(\d{1,4})\b")
 
 
-def too_few_devices(files: list[FileSurvey]) -> Iterator[Event]:
-    """At most one sentence of each speaker."""
-    for file in files:
+def detect(job: Job) -> Iterator[Event]:
+    """At most one fact of each speaker."""
+    for file in job.files:
         for rank, entry in file.ranks.items():
             for line, text in entry.opening:
                 numbers = asked_and_found(text)
                 if numbers is not None:
-                    said = f"{numbers[0]} devices or processes were asked for and {numbers[1]} found"
-                    yield Event(EventKind.LINE, f"before training: {said}", file.name, line, rank, source="course")
+                    asked, there = numbers
+                    yield found("startup.fewer-devices", file.name, line, rank, asked=asked, found=there)
                     break
 
 
@@ -53,8 +53,8 @@ def asked_and_found(text: str) -> tuple[int, int] | None:
         return None
     part = _PART.search(low)
     if part is not None and not _NOT_MEANT.search(low):
-        found, asked = int(part[1]), int(part[2])
-        return (asked, found) if 0 < found < asked else None
+        few, asked = int(part[1]), int(part[2])
+        return (asked, few) if 0 < few < asked else None
     asked_for: set[int] = set()
     there: set[int] = set()
     for clause in re.split(_CLAUSES.pattern, low):
@@ -67,5 +67,5 @@ def asked_and_found(text: str) -> tuple[int, int] | None:
             there.add(numbers[0])
     if len(asked_for) != 1 or len(there) != 1:
         return None
-    asked, found = asked_for.pop(), there.pop()
-    return (asked, found) if found < asked else None
+    asked, few = asked_for.pop(), there.pop()
+    return (asked, few) if few < asked else None

@@ -1,0 +1,37 @@
+"""Facts are matched by their values: whatever sentence shows them, the verdict is the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from phalanx.diagnose import diagnose_inputs
+from phalanx.knowledge import Rule, load_rules
+from phalanx.model import Report
+from phalanx.model import facts as registry
+from phalanx.sources import from_text
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    return tuple(load_rules())
+
+
+def by_facts() -> list[Rule]:
+    return [rule for rule in rules() if any(spec.fact is not None for spec in rule.evidence)]
+
+
+def judged(files: tuple[tuple[str, str], ...]) -> list[tuple[object, ...]]:
+    inputs = [from_text(name, text) for name, text in files]
+    report: Report = diagnose_inputs(inputs, rules())
+    return [(one.rule, one.symptom, one.cause, one.culprit_ranks, one.summary) for one in report.findings]
+
+
+@pytest.mark.parametrize("rule", by_facts(), ids=lambda rule: rule.code)
+def test_rewording_changes_no_verdict(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [judged(case.files) for case in rule.cases]
+    reworded = {name: replace(one, text=f"reworded {number}") for number, (name, one) in enumerate(registry.fact_types().items())}  # fmt: skip
+    monkeypatch.setattr(registry, "fact_types", lambda: reworded)
+    assert [judged(case.files) for case in rule.cases] == before
