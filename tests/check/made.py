@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from phalanx.check.check_fact import CheckFact
+from phalanx.check.findings import explain
 from phalanx.check.witness import Witness, rank_of
+from phalanx.model.template import fill
 
 
 def interface(*addresses: str, up: bool = True, loopback: bool = False, mac: str = "") -> dict[str, Any]:
@@ -37,3 +40,10 @@ def witness(
     facts.update(sections)
     rank = rank_of(variables or {})
     return Witness(label, label, (rank,) if rank is not None else (), facts)
+
+
+def summary_of(found: CheckFact) -> str:
+    """What the rule says of it."""
+    rule = explain(found.fact)
+    assert rule is not None, found.fact
+    return fill(rule.summary, found.fact.texts())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 
 from phalanx.check.check import make_report
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.fix_script import write_fix_script
-from phalanx.check.reading import Reading
 from tests.check.made import witness
 
 HOSTS = [witness(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2")]
 
 
-def script_of(*readings: Reading) -> str:
+def script_of(*readings: CheckFact) -> str:
     return write_fix_script(make_report(readings, HOSTS, ()))
 
 
@@ -23,29 +23,27 @@ def run(script: str, hostname: str, show: str) -> str:
 
 
 def test_a_variable_of_one_host() -> None:
-    text = "check: NCCL_SOCKET_IFNAME=ib0, but there is no such interface on h1; found lo, eth0"
-    values = {"variable": "NCCL_SOCKET_IFNAME", "good": "eth0", "there": "h1"}
-    script = script_of(Reading(text, ("h1",), values=values))
+    fields = {"variable": "NCCL_SOCKET_IFNAME", "value": "ib0", "good": "eth0", "has": "lo, eth0"}
+    script = script_of(observe("interface-missing", ("h1",), **fields))  # type: ignore[arg-type]
     assert run(script, "h1", "NCCL_SOCKET_IFNAME") == "eth0"
     assert run(script, "h2", "NCCL_SOCKET_IFNAME") == ""
 
 
 def test_what_all_must_have_alike_is_set_everywhere() -> None:
-    text = "check: port 29500 (MASTER_PORT) is already in use on h0: process 4711 (python) listens on 0.0.0.0"
-    script = script_of(Reading(text, ("h0",), values={"variable": "MASTER_PORT", "value": "29501"}))
+    script = script_of(observe("master-port-in-use", ("h0",), variable="MASTER_PORT", port=29500, value="29501"))
     assert [run(script, name, "MASTER_PORT") for name in ("h0", "h2")] == ["29501", "29501"]
 
 
 def test_what_is_not_known_or_not_safe_is_only_a_comment() -> None:
-    unknown = Reading("check: MASTER_ADDR=hx does not resolve on h1 (unknown)", ("h1",), values={"address": ""})
-    unsafe = Reading("check: h1 has no route to h2: 10.77.0.12:1", ("h1",), ("h2",))
+    unknown = observe("master-addr-unresolvable", ("h1",), variable="MASTER_ADDR", value="hx", error="unknown")
+    unsafe = observe("no-route-to-host", ("h1",), ("h2",), others="h2", places="10.77.0.12:1")
     lines = script_of(unknown, unsafe).splitlines()
     assert all(line.startswith("#") or not line for line in lines)
     assert sum(line.startswith("# by hand:") for line in lines) == 2
 
 
 def test_values_from_hosts_are_quoted() -> None:
-    text = "check: NCCL_SOCKET_IFNAM on h0, h1 and h2 is read by nothing; NCCL reads NCCL_SOCKET_IFNAME"
-    values = {"value": "$(touch /tmp/never); x", "meant": "NCCL_SOCKET_IFNAME", "name": "NCCL_SOCKET_IFNAM"}
-    script = script_of(Reading(text, ("h0", "h1", "h2"), values=values))
+    harm = "$(touch /tmp/never); x"
+    fields = {"value": harm, "meant": "NCCL_SOCKET_IFNAME", "name": "NCCL_SOCKET_IFNAM", "library": "NCCL"}
+    script = script_of(observe("variable-misspelt", ("h0", "h1", "h2"), **fields))  # type: ignore[arg-type]
     assert run(script, "h0", "NCCL_SOCKET_IFNAME") == "$(touch /tmp/never); x"

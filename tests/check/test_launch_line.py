@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.check.check_fact import CheckFact
 from phalanx.check.findings import explain
 from phalanx.check.launch_line import read_launch_line
 from phalanx.check.lint import launch_command
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 from tests.check.made import witness
@@ -24,9 +24,9 @@ def cause_of(line: str, *witnesses: Witness) -> list[str]:
     read = read_launch_line(shlex.split(line))
     told = [Witness(one.label, one.host, one.ranks, _with(one, dict(read.variables))) for one in witnesses]
     found = launch_command.examine(told, CheckOptions(launch=read))
-    explained = [explain(item) for item in found if isinstance(item, Reading)]
+    explained = [explain(item.fact) for item in found if isinstance(item, CheckFact)]
     assert all(explained)
-    return [one[0].cause for one in explained if one is not None]
+    return [one.cause for one in explained if one is not None]
 
 
 def _with(one: Witness, variables: dict[str, str]) -> dict[str, object]:
@@ -73,7 +73,7 @@ def test_variables_and_hosts_of_mpirun(tmp_path: Path) -> None:
     assert line.slots == {"h1": 4, "h2": 4, "h3": 2}
     assert (line.ranks, line.scripts, line.libraries) == (10, ("a.py",), {"mpi"})
     unchecked = list(launch_command.examine(TWO, CheckOptions(launch=line)))
-    assert unchecked == [Unchecked("h3 of the launch command", "--hosts with it")]
+    assert unchecked == [Unchecked("h3 of the launch command", "--hosts with it", essential=True)]
 
 
 def test_interfaces_of_horovodrun() -> None:

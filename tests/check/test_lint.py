@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phalanx.check.check_fact import CheckFact
 from phalanx.check.lint import contradictions, debug_detail, gloo_syntax, misparsed, misspelt, stray_characters
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.variables import known_names, load_tables
 from phalanx.check.variables.installed import installed_names
-from tests.check.made import interface, witness
+from tests.check.made import interface, summary_of, witness
 
 OPTIONS = CheckOptions()
 
 
 def texts(module: object, *witnesses: object) -> list[str]:
     found = module.examine(witnesses, OPTIONS)  # type: ignore[attr-defined]
-    return [item.text for item in found if isinstance(item, Reading)]
+    return [summary_of(item) for item in found if isinstance(item, CheckFact)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_slip_beside_the_right_name_is_somebody_elses_variable() -> None:
 
 def test_the_reading_says_who_reads_what() -> None:
     said = texts(misspelt, witness("h1", {"NCCL_SOCKET_IFNAM": "eth0"}), witness("h2", {"NCCL_SOCKET_IFNAM": "eth0"}))
-    assert said == ["check: NCCL_SOCKET_IFNAM on h1 and h2 is read by nothing; NCCL reads NCCL_SOCKET_IFNAME"]
+    assert said == ["NCCL_SOCKET_IFNAM on h1 and h2 is read by nothing; NCCL reads NCCL_SOCKET_IFNAME."]
 
 
 @given(st.text(alphabet="ABCDE_", max_size=9), st.text(alphabet="ABCDE_", max_size=9))
@@ -121,9 +121,7 @@ def test_numbers_are_read_as_the_c_library_reads_them(value: str) -> None:
 )
 def test_values_that_are_read_as_something_else(name: str, value: str, parsed: int) -> None:
     library = "NCCL" if name.startswith("NCCL") else "Horovod"
-    assert texts(misparsed, witness("h1", {name: value})) == [
-        f"check: {name}={value} on h1 is read by {library} as {parsed}"
-    ]
+    assert texts(misparsed, witness("h1", {name: value})) == [f"{name}={value} on h1 is read by {library} as {parsed}."]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +145,7 @@ def test_good_values_are_left_alone(name: str, value: str) -> None:
 def test_words_outside_of_a_closed_list() -> None:
     said = texts(misparsed, witness("h1", {"TORCH_DISTRIBUTED_DEBUG": "VERBOSE"}))
     assert said == [
-        "check: TORCH_DISTRIBUTED_DEBUG=VERBOSE on h1 is none of the values that PyTorch knows: OFF, INFO, DETAIL"
+        "TORCH_DISTRIBUTED_DEBUG=VERBOSE on h1 is none of the values that PyTorch knows: OFF, INFO, DETAIL."
     ]
 
 
@@ -160,8 +158,8 @@ def test_stray_characters(value: str) -> None:
 def test_nccl_syntax_for_gloo_comes_with_the_name_to_write() -> None:
     one = witness("h1", {"GLOO_SOCKET_IFNAME": "^docker0,lo"})
     found = list(gloo_syntax.examine([one], OPTIONS))
-    assert isinstance(found[0], Reading)
-    assert found[0].values["right"] == "eth0"
+    assert isinstance(found[0], CheckFact)
+    assert found[0].fact.fields["right"] == "eth0"
     assert texts(gloo_syntax, witness("h1", {"GLOO_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_IFNAME": "^docker0"})) == []
 
 
@@ -179,7 +177,7 @@ def test_detail_is_only_dangerous_where_it_is_known_to_be() -> None:
         ({"NCCL_NET": "IB"}, "wants InfiniBand"),
         ({"NCCL_SOCKET_FAMILY": "AF_INET6"}, "no such address"),
         ({"OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_btl_tcp_if_exclude": "lo"}, "both set"),
-        ({"OMP_NUM_THREADS": "auto"}, "no number of threads"),
+        ({"OMP_NUM_THREADS": "auto"}, "not a number of threads"),
         ({"UCX_TLS": "sm,self"}, "no transport between hosts"),
         ({"OMPI_MCA_btl": "self,vader"}, "no transport between hosts"),
     ],

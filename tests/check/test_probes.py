@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from phalanx.check.agreement import address_for_others
+from phalanx.check.check_fact import CheckFact
 from phalanx.check.options import CheckOptions
 from phalanx.check.probes import (
     advertised,
@@ -21,25 +22,25 @@ from phalanx.check.probes import (
     proxies,
     versions,
 )
-from phalanx.check.reading import Reading
 from phalanx.check.tf_cluster import Cluster, read_cluster
 from phalanx.check.witness import Witness
+from phalanx.model.facts import sentence_of
 from tests.check.made import interface, witness
 
 OPTIONS = CheckOptions()
 
 
-def said(module: object, *witnesses: Witness) -> list[Reading]:
+def said(module: object, *witnesses: Witness) -> list[CheckFact]:
     found = module.examine(witnesses, OPTIONS)  # type: ignore[attr-defined]
-    return [item for item in found if isinstance(item, Reading)]
+    return [item for item in found if isinstance(item, CheckFact)]
 
 
 def test_the_host_with_another_version_is_named() -> None:
     old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
     (reading,) = said(versions, witness("h1"), witness("h2"), witness("h3", versions=old))
     assert reading.accused == ("h3",)
-    assert reading.text == "check: torch differs between the hosts: 2.13.0 on h1 and h2, 2.12.1 on h3"
-    assert "Install torch 2.13.0 on h3" in reading.values["advice"]
+    assert reading.fact.fields["told"] == "2.13.0 on h1 and h2, 2.12.1 on h3"
+    assert (reading.fact.fields["common"], reading.fact.fields["odd"]) == ("2.13.0", "h3")
 
 
 def test_of_two_versions_nobody_is_accused() -> None:
@@ -54,7 +55,7 @@ def test_a_framework_that_one_host_lacks() -> None:
         versions, witness("h1"), witness("h2"), witness("h3", versions={"python": "3.11.9", "packages": {}})
     )
     assert reading.accused == ("h3",)
-    assert "torch is not installed" in reading.text
+    assert "torch is not installed" in sentence_of(reading.fact)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_interfaces_in_different_networks_though_they_share_one() -> None:
 
     (reading,) = said(named_interfaces, host(1, "eth0"), host(2, "eth0"), host(3, "eth1"))
     assert reading.accused == ("h3",)
-    assert reading.values["good"] == "eth0"
+    assert reading.fact.fields["good"] == "eth0"
     assert said(named_interfaces, host(1, "eth0"), host(2, "eth0")) == []
 
 
@@ -96,14 +97,14 @@ def test_interfaces_of_other_names_in_one_network_are_right() -> None:
 def test_an_interface_that_is_down() -> None:
     down = {"eth0": interface("10.0.0.1/24"), "eth1": interface(up=False)}
     (reading,) = said(named_interfaces, witness("h1", {"NCCL_SOCKET_IFNAME": "eth1"}, down))
-    assert reading.text == "check: NCCL_SOCKET_IFNAME=eth1, but eth1 on h1 is down"
+    assert sentence_of(reading.fact) == "NCCL_SOCKET_IFNAME=eth1, but eth1 on h1 is down"
 
 
 def test_families_that_do_not_mix() -> None:
     six = {"own": "h2", "asked": {"h2": {"addresses": ["fd00::2"], "bindable": ["fd00::2"]}}}
     found = said(advertised, witness("h1"), witness("h2", names=six))
-    assert [reading.text for reading in found] == [
-        "check: Gloo would use IPv6 on h2 (fd00::2) but IPv4 on h1 (10.0.0.1)"
+    assert [sentence_of(reading.fact) for reading in found] == [
+        "Gloo would use IPv6 on h2 (fd00::2) but IPv4 on h1 (10.0.0.1)"
     ]
 
 
@@ -118,7 +119,7 @@ def test_the_same_hardware_address_in_one_network() -> None:
 def test_many_ranks_need_many_files() -> None:
     few = witness("h1", {"RANK": "0", "WORLD_SIZE": "4096"})
     (reading,) = said(limits, few)
-    assert "a job of 4096 ranks can need 16640" in reading.text
+    assert "a job of 4096 ranks can need 16640" in sentence_of(reading.fact)
     assert said(limits, witness("h1", {"RANK": "0", "WORLD_SIZE": "8"})) == []
 
 
@@ -174,8 +175,8 @@ def test_versions_seen_by_another_interpreter_than_the_jobs_are_only_possible() 
     old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
     options = CheckOptions(same_interpreter=False)
     found = list(versions.examine([witness("h1"), witness("h2"), witness("h3", versions=old)], options))
-    assert isinstance(found[0], Reading)
-    assert found[0].values["confidence"] == "possible"
+    assert isinstance(found[0], CheckFact)
+    assert found[0].confidence == "possible"
 
 
 def test_ports_and_places_that_the_kernel_has_left() -> None:
@@ -183,7 +184,7 @@ def test_ports_and_places_that_the_kernel_has_left() -> None:
     assert said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough)) == []
     (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough | {"taken": 28200}))
     assert reading.accused == ("h2",)
-    assert "only 32 of 28232 ports" in reading.text
+    assert "only 32 of 28232 ports" in sentence_of(reading.fact)
     short = enough | {"queue": 8}
     (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=short))
     assert reading.accused == ("h2",)
@@ -204,7 +205,7 @@ def test_the_address_to_advise_is_in_a_network_that_others_have() -> None:
 )
 def test_exclusions_that_leave_loopback(value: str, accused: bool) -> None:
     told = [witness(name, {"NCCL_SOCKET_IFNAME": value}) for name in ("h1", "h2")]
-    loopback = [one for one in said(named_interfaces, *told) if "loopback" in one.text]
+    loopback = [one for one in said(named_interfaces, *told) if "loopback" in sentence_of(one.fact)]
     assert [one.accused for one in loopback] == ([("h1",), ("h2",)] if accused else [])
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from phalanx.check.witness import Witness, name_all, one_per_network
+from phalanx.check.witness import Witness, one_per_network
+from phalanx.model.ranks import name_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,15 @@ class Split:
     by_value: dict[str, list[str]]
     common: str | None
     odd: tuple[str, ...]
+
+    def fields(self) -> dict[str, Any]:
+        """For a fact: who says what, the majority's value, and who has another; in a tie nobody is odd."""
+        return {
+            "told": self.told(),
+            "common": self.common,
+            "odd": name_all(self.odd) or None,
+            "tie": self.common is None,
+        }
 
     def told(self) -> str:
         """`4 on node0 and node1, 3 on node2`, the most frequent first."""

@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from phalanx.check import lint, probes
+from phalanx.check.check_fact import CheckFact
 from phalanx.check.findings import findings_of
 from phalanx.check.options import CheckOptions, NetworkOptions
 from phalanx.check.parties import AgentError, Failure, Party
-from phalanx.check.reading import Reading
 from phalanx.check.unreached import party_name, readings_of_failures, readings_of_paths, silent_party
 from phalanx.check.witness import Witness, rank_of
 from phalanx.model import Host, Rank, Report, Unchecked, World
@@ -26,12 +26,12 @@ _MOST_AT_ONCE = 64
 class Comparison(Protocol):
     """What a module of `probes/` or `lint/` offers."""
 
-    def examine(self, witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+    def examine(self, witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
         """Look at all parties' facts."""
 
 
 def examine(
-    parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = (), seen: Sequence[Reading] = ()
+    parties: Sequence[Party], options: CheckOptions, failures: Sequence[Failure] = (), seen: Sequence[CheckFact] = ()
 ) -> Report:
     """Everything that can be found out, beside what was seen on the way. The parties are left open."""
     named, witnesses, silent, unchecked = gather(parties, options)
@@ -60,13 +60,13 @@ def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) ->
 
 def gather(
     parties: Sequence[Party], options: CheckOptions
-) -> tuple[list[Party], list[Witness], list[Reading], list[Unchecked]]:
+) -> tuple[list[Party], list[Witness], list[CheckFact], list[Unchecked]]:
     """The facts of every party, asked at once; a party that does not answer is itself a finding."""
     options.say(f"asking {len(parties)} part{'ies' if len(parties) > 1 else 'y'} for facts")
     args = {"environment": dict(options.environment), "paths": list(options.paths), "code": list(options.code)}
     named: list[Party] = []
     witnesses: list[Witness] = []
-    silent: list[Reading] = []
+    silent: list[CheckFact] = []
     unchecked: list[Unchecked] = []
     with ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE)) as pool:
         told = list(pool.map(lambda party: _ask(party, args, options.patience), parties))
@@ -144,13 +144,13 @@ def _with_names(parties: Sequence[Party], witnesses: Sequence[Witness], pool: Th
     ]
 
 
-def judge_facts(witnesses: Sequence[Witness], options: CheckOptions) -> tuple[list[Reading], list[Unchecked]]:
+def judge_facts(witnesses: Sequence[Witness], options: CheckOptions) -> tuple[list[CheckFact], list[Unchecked]]:
     """Every comparison and every lint."""
-    readings: list[Reading] = []
+    readings: list[CheckFact] = []
     unchecked: list[Unchecked] = []
     for module in [*_modules(probes), *_modules(lint)]:
         for found in module.examine(witnesses, options):
-            if isinstance(found, Reading):
+            if isinstance(found, CheckFact):
                 readings.append(found)
             else:
                 unchecked.append(found)
@@ -165,7 +165,7 @@ def _modules(package: ModuleType) -> list[Comparison]:
 
 def _probe_network(
     parties: Sequence[Party], witnesses: Sequence[Witness], options: CheckOptions
-) -> tuple[list[Reading], list[Unchecked], frozenset[str]]:
+) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
     from phalanx.check.network import probe_network  # loaded only when there are packets to send
 
     asked = NetworkOptions(options.timeout, options.large, store_of(witnesses), options.say)
@@ -178,7 +178,7 @@ def store_of(witnesses: Sequence[Witness]) -> tuple[str, int] | None:
     return max(set(told), key=told.count) if told else None
 
 
-def make_report(readings: Sequence[Reading], witnesses: Sequence[Witness], unchecked: Sequence[Unchecked]) -> Report:
+def make_report(readings: Sequence[CheckFact], witnesses: Sequence[Witness], unchecked: Sequence[Unchecked]) -> Report:
     """The report of the contract."""
     hosts: dict[str, list[int]] = {}
     for witness in witnesses:

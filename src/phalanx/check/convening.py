@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from phalanx.check.check import examine
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.meeting import folder, store
 from phalanx.check.meeting.seat import Seat, local_folder
 from phalanx.check.options import CheckOptions
 from phalanx.check.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
-from phalanx.check.reading import Reading
 from phalanx.model import Report
 from phalanx.model.ranks import name_ranks
 
@@ -115,9 +115,7 @@ def _by_store(seat: Seat, convening: Convening, options: CheckOptions) -> Report
         if problem is None:
             return None
         label = socket.gethostname()
-        seen = Reading(
-            f"check: {label} cannot reach {where} (MASTER_ADDR and MASTER_PORT): {problem}", accused=(label,)
-        )
+        seen = observe("meeting-place-not-reached", (label,), address=where, error=problem)
         return examine([this_machine(label)], options, seen=[seen])
     try:
         with store.leading(seat, convening.wait, options.say) as parties:
@@ -126,10 +124,19 @@ def _by_store(seat: Seat, convening: Convening, options: CheckOptions) -> Report
         return examine([this_machine()], options)
 
 
-def _absent(parties: list[Party], seat: Seat, wait: float, way: str) -> list[Reading]:
+def _absent(parties: list[Party], seat: Seat, wait: float, way: str) -> list[CheckFact]:
     came = {rank for party in parties for rank in party.ranks}
     absent = sorted(set(range(seat.size)) - came)
     if not absent or len(parties) >= seat.size:
         return []  # all came: if numbers are wrong, the comparison of ranks says so
-    text = f"check: of {seat.size} ranks, {name_ranks(absent)} did not come within {wait:g} s by {way}"
-    return [Reading(text, harmed=tuple(sorted({party.host for party in parties})))]
+    return [
+        observe(
+            "rank-did-not-come-to-the-check",
+            (),
+            tuple(sorted({party.host for party in parties})),
+            size=seat.size,
+            absent=name_ranks(absent),
+            seconds=wait,
+            way=way,
+        )
+    ]

@@ -1,90 +1,74 @@
-"""Turns readings into findings: the rule whose expression matches the sentence gives the texts, the symptom and the fixes."""
+"""Turns what the probes established into findings: the rule that asks for the fact gives the texts, the symptom and the fixes."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.check_fact import CheckFact
+from phalanx.check.witness import Witness
 from phalanx.knowledge import Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fix_share
 from phalanx.knowledge.rule import FixSpec
 from phalanx.model import Confidence, Evidence, Finding, Fix, Role, Stage
+from phalanx.model.fact import Fact
+from phalanx.model.facts import sentence_of
 from phalanx.model.template import fill
 
-START = "check: "
 _SPOKEN = "phalanx check"  # in the place of a file
 
 
 @cache
-def rules_of_checks() -> tuple[Rule, ...]:
-    """The rules that explain what a probe says, most important first."""
-    found = [rule for rule in load_rules() if rule.is_active and any(True for _ in _expressions(rule))]
-    return tuple(sorted(found, key=lambda rule: -rule.priority))
+def rules_of_checks() -> dict[str, tuple[Rule, ...]]:
+    """The rules that explain what a probe establishes, by the id of the fact, most important first."""
+    found: dict[str, list[Rule]] = {}
+    for rule in load_rules():
+        for spec in rule.evidence if rule.is_active else ():
+            if spec.role is Role.ROOT and spec.fact is not None and rule not in found.setdefault(spec.fact.id, []):
+                found[spec.fact.id].append(rule)
+    return {fact_id: tuple(sorted(rules, key=lambda rule: -rule.priority)) for fact_id, rules in found.items()}
 
 
-def _expressions(rule: Rule) -> Iterable[re.Pattern[str]]:
-    for spec in rule.evidence:
-        if spec.role is Role.ROOT and spec.line is not None and spec.line.pattern.startswith(START):
-            yield re.compile(spec.line.pattern)
-
-
-def explain(reading: Reading) -> tuple[Rule, dict[str, str]] | None:
-    """The rule that a sentence belongs to, and what its expression captured; None if there is none."""
-    for rule in rules_of_checks():
-        for expression in _expressions(rule):
-            if (match := expression.search(reading.text)) is not None:
-                captured = {name: value for name, value in match.groupdict().items() if value is not None}
-                return rule, captured
+def explain(fact: Fact) -> Rule | None:
+    """The rule that a fact belongs to; None if there is none."""
+    for rule in rules_of_checks().get(fact.id, ()):
+        if any(spec.fact is not None and spec.fact.matches(fact) for spec in rule.evidence):
+            return rule
     return None
 
 
-def findings_of(readings: Iterable[Reading], witnesses: Mapping[str, Witness]) -> list[Finding]:
-    """Best first: what the rules hold for more important, then what is surer; the same thing said twice is said once."""
-    found: dict[str, tuple[int, Finding]] = {}
-    for reading in merged(readings):
-        explained = explain(reading)
-        if explained is None:  # no rule is better than no word: a test sees to it that there is one
-            priority, finding = 0, _unexplained(reading, witnesses)
+def findings_of(facts: Iterable[CheckFact], witnesses: Mapping[str, Witness]) -> list[Finding]:
+    """Best first: what is surer, then what the rules hold for more important; the same thing said twice is said once."""
+    found: list[tuple[int, Finding]] = []
+    for one in merged(facts):
+        rule = explain(one.fact)
+        if rule is None:  # no rule is better than no word: a test sees to it that there is one
+            found.append((0, _unexplained(one, witnesses)))
         else:
-            rule, captured = explained
-            priority, finding = rule.priority, _finding(reading, rule, captured, witnesses)
-        kept = found.get(reading.text)
-        found[reading.text] = (priority, _joined(kept[1], finding) if kept else finding)
-    ordered = sorted(found.values(), key=lambda pair: (-pair[1].confidence.weight, -pair[0]))
+            found.append((rule.priority, _finding(one, rule, witnesses)))
+    ordered = sorted(found, key=lambda pair: (-pair[1].confidence.weight, -pair[0]))
     return [finding for _, finding in ordered]
 
 
-def merged(readings: Iterable[Reading]) -> list[Reading]:
-    """The same said of several parties, one by one, as one sentence about all of them."""
-    groups: dict[str, list[Reading]] = {}
-    for reading in readings:
-        key = _without(reading.text, reading.accused[0]) if len(reading.accused) == 1 else reading.text
-        groups.setdefault(key, []).append(reading)
-    return [_as_one(key, group) if len(group) > 1 else group[0] for key, group in groups.items()]
+def merged(facts: Iterable[CheckFact]) -> list[CheckFact]:
+    """The same established of several parties, one by one, as one fact about all of them."""
+    groups: dict[str, list[CheckFact]] = {}
+    for one in facts:
+        groups.setdefault(f"{one.fact.id} {sorted(one.fact.fields.items())}", []).append(one)
+    return [_as_one(group) if len(group) > 1 else group[0] for group in groups.values()]
 
 
-def _without(text: str, label: str) -> str:
-    """The text with a gap for the party; only where its name stands as a word, not in an address or a URL."""
-    return re.sub(rf"(?<![\w./-]){re.escape(label)}(?![\w-]|:\d)", "\0", text)
-
-
-def _as_one(key: str, group: Sequence[Reading]) -> Reading:
-    accused = tuple(dict.fromkeys(label for reading in group for label in reading.accused))
+def _as_one(group: Sequence[CheckFact]) -> CheckFact:
     first = group[0]
-    everyone = name_all(accused)
-    values = {name: everyone if value in accused else value for name, value in first.values.items()}
-    harmed = tuple(dict.fromkeys(label for reading in group for label in reading.harmed))
-    said = tuple(item for reading in group for item in reading.said)
-    return Reading(key.replace("\0", everyone), accused, harmed, values, said)
+    accused = tuple(dict.fromkeys(label for one in group for label in one.accused))
+    harmed = tuple(dict.fromkeys(label for one in group for label in one.harmed))
+    evidence = tuple(dict.fromkeys(item for one in group for item in one.evidence))
+    return replace(first, fact=replace(first.fact, hosts=accused), harmed=harmed, evidence=evidence)
 
 
-def _unexplained(reading: Reading, witnesses: Mapping[str, Witness]) -> Finding:
-    text = reading.text.removeprefix(START)
+def _unexplained(one: CheckFact, witnesses: Mapping[str, Witness]) -> Finding:
     symptom = "comm.setup-failure"
     return Finding(
         symptom=symptom,
@@ -96,39 +80,26 @@ def _unexplained(reading: Reading, witnesses: Mapping[str, Witness]) -> Finding:
         distributed_why="Found before the job was started, by comparing hosts and ranks.",
         culprit_ranks=(),
         victim_ranks=(),
-        affected_ranks=_ranks(reading.accused, witnesses),
+        affected_ranks=_ranks(one.accused, witnesses),
         title="Something is not as it should be",
-        summary=text[:1].upper() + text[1:] + ".",
+        summary=f"{sentence_of(one.fact)}.",
         fixes=(),
-        evidence=_evidence(reading, witnesses),
-        culprit_hosts=_hosts(reading.accused, witnesses),
+        evidence=_evidence(one, witnesses),
+        culprit_hosts=_hosts(one.accused, witnesses),
     )
 
 
-def _joined(first: Finding, second: Finding) -> Finding:
-    """The same sentence of two parties."""
-    return replace(
-        first,
-        culprit_ranks=tuple(sorted({*first.culprit_ranks, *second.culprit_ranks})),
-        victim_ranks=tuple(sorted({*first.victim_ranks, *second.victim_ranks})),
-        affected_ranks=tuple(sorted({*first.affected_ranks, *second.affected_ranks})),
-        culprit_hosts=tuple(dict.fromkeys((*first.culprit_hosts, *second.culprit_hosts))),
-        victim_hosts=tuple(dict.fromkeys((*first.victim_hosts, *second.victim_hosts))),
-        evidence=tuple(dict.fromkeys((*first.evidence, *second.evidence))),
-    )
-
-
-def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesses: Mapping[str, Witness]) -> Finding:
-    values = {**reading.values, **captured}
-    accused = _ranks(reading.accused, witnesses)
-    harmed = tuple(rank for rank in _ranks(reading.harmed, witnesses) if rank not in accused)
-    everybody = len(reading.accused) >= len(witnesses) > 1  # if all do it, nobody stands out
+def _finding(one: CheckFact, rule: Rule, witnesses: Mapping[str, Witness]) -> Finding:
+    values = one.fact.texts()
+    accused = _ranks(one.accused, witnesses)
+    harmed = tuple(rank for rank in _ranks(one.harmed, witnesses) if rank not in accused)
+    everybody = len(one.accused) >= len(witnesses) > 1  # if all do it, nobody stands out
     return Finding(
         symptom=rule.symptom,
         stage=Stage.of_symptom(rule.symptom),
         cause=rule.cause,
         rule=rule.code,
-        confidence=Confidence(reading.values.get("confidence", rule.confidence)),
+        confidence=Confidence(one.confidence or rule.confidence),
         distributed_specific=bool(rule.distributed)
         if rule.distributed is not None
         else distributed_share(rule.symptom) > 0.5,
@@ -140,16 +111,11 @@ def _finding(reading: Reading, rule: Rule, captured: Mapping[str, str], witnesse
         affected_ranks=tuple(sorted({*accused, *harmed})),
         title=fill(rule.title, values),
         summary=fill(rule.summary, values),
-        fixes=tuple(_fix(spec, rule.symptom, values) for spec in _ordered(rule.fixes, reading.text)),
-        evidence=_evidence(reading, witnesses),
-        culprit_hosts=_hosts(reading.accused, witnesses),
-        victim_hosts=_hosts(reading.harmed, witnesses),
+        fixes=tuple(_fix(spec, rule.symptom, values) for spec in rule.fixes),
+        evidence=_evidence(one, witnesses),
+        culprit_hosts=_hosts(one.accused, witnesses),
+        victim_hosts=_hosts(one.harmed, witnesses),
     )
-
-
-def _ordered(specs: Sequence[FixSpec], text: str) -> list[FixSpec]:
-    pointed = [spec for spec in specs if spec.when is not None and spec.when.search(text)]
-    return pointed + [spec for spec in specs if spec not in pointed]
 
 
 def _fix(spec: FixSpec, symptom: str, values: Mapping[str, str]) -> Fix:
@@ -168,13 +134,13 @@ def _fix(spec: FixSpec, symptom: str, values: Mapping[str, str]) -> Fix:
     )
 
 
-def _evidence(reading: Reading, witnesses: Mapping[str, Witness]) -> tuple[Evidence, ...]:
-    concerned = reading.accused or reading.harmed
+def _evidence(one: CheckFact, witnesses: Mapping[str, Witness]) -> tuple[Evidence, ...]:
+    concerned = one.accused or one.harmed
     first = Evidence(
         _only_rank(concerned, witnesses),
         _SPOKEN,
         0,
-        reading.text.removeprefix(START),
+        sentence_of(one.fact),
         Role.ROOT,
         ", ".join(_hosts(concerned, witnesses)) or None,
     )
@@ -182,7 +148,7 @@ def _evidence(reading: Reading, witnesses: Mapping[str, Witness]) -> tuple[Evide
         Evidence(
             _only_rank((label,), witnesses), f"{_SPOKEN} on {label}", 0, text, Role.SUPPORTS, _host(label, witnesses)
         )
-        for label, text in reading.said
+        for label, text in one.evidence
     ]
     return (first, *further)
 

@@ -163,11 +163,3 @@ def one_per_network(witnesses: Iterable[Witness]) -> list[Witness]:
     for witness in witnesses:
         found.setdefault(witness.network, witness)
     return list(found.values())
-
-
-def name_all(labels: Iterable[str]) -> str:
-    """`node0`, `node0 and node1`, `node0, node1 and 3 more`."""
-    names = list(dict.fromkeys(labels))
-    if len(names) > 5:
-        return f"{', '.join(names[:4])} and {len(names) - 4} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phalanx.model.event import EventKind
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import name_all, name_ranks
 from phalanx.model.template import fill
 
 Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...]
@@ -47,7 +47,8 @@ class Fact:
         if self.ranks:
             found.setdefault("ranks", name_ranks(self.ranks))
         if self.hosts:
-            found.setdefault("hosts", ", ".join(self.hosts))
+            found.setdefault("hosts", name_all(self.hosts))
+            found.setdefault("host_list", " ".join(self.hosts))  # for a command
         return found
 
     def to_json(self) -> dict[str, Any]:

@@ -38,3 +38,11 @@ def name_ranks(ranks: Iterable[int]) -> str:
         parts.extend([f"{first}-{last}"] if is_long else map(str, range(first, last + 1)))
     shown = parts if len(parts) <= _MOST_PARTS else [*parts[:_MOST_PARTS], f"… ({len(numbers)} in all)"]
     return "ranks " + ", ".join(shown)
+
+
+def name_all(names: Iterable[str]) -> str:
+    """`node0`, `node0 and node1`, `node0, node1, node2, node3 and 3 more`."""
+    unique = list(dict.fromkeys(names))
+    if len(unique) > 5:
+        return f"{', '.join(unique[:4])} and {len(unique) - 4} more"
+    return " and ".join([", ".join(unique[:-1]), unique[-1]]) if len(unique) > 1 else "".join(unique)

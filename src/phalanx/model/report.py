@@ -46,9 +46,7 @@ class Report:
             },
             "verdict": findings[0] if findings else None,
             "findings": findings,
-            "not_checked": [
-                {"what": item.what, "needs": item.needs, "essential": item.essential} for item in self.not_checked
-            ],
+            "not_checked": [_unchecked(item) for item in self.not_checked],
             "read": list(self.read),
             "restarts": list(self.restarts),
         }
@@ -73,6 +71,12 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "fixes": [_fix(fix) for fix in finding.fixes],
         "evidence": [_evidence(item) for item in finding.evidence],
     }
+
+
+def _unchecked(item: Unchecked) -> dict[str, str]:
+    """`weight` says that without it nobody can say that nothing is wrong."""
+    found = {"what": item.what, "needs": item.needs}
+    return {**found, "weight": "essential"} if item.essential else found
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

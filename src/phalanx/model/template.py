@@ -7,6 +7,10 @@ from collections.abc import Mapping
 
 _FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^{}]|\{\w+\})*))?\}")
 _PLACE = re.compile(r"\S+\.\w+:\d")  # a file's name keeps its letters
+# Names of hosts, variables and files stand as they are written, at the start of a sentence too.
+_AS_WRITTEN = frozenset(
+    ["address", "caller", "endpoint", "host", "hosts", "lonely", "name", "one", "other", "path", "variable"]
+)
 _LONGEST_VALUE = 200
 _ONE_WAITS = re.compile(r"\b([Rr]ank \d+) wait\b")  # where a text says what ranks do, and it is one
 
@@ -20,6 +24,8 @@ def fill(text: str, values: Mapping[str, str]) -> str:
             return fill(match["only"], values) if value else ""
         if not value:
             value = match["otherwise"] or ("" if match["otherwise"] is not None else f"({match['name']} unknown)")
+        if match["name"] in _AS_WRITTEN:
+            return value
         starts_sentence = match.start() == 0 or match.string[: match.start()].endswith((". ", "? ", "! ", ".\n"))
         return value[:1].upper() + value[1:] if starts_sentence and not _PLACE.match(value) else value
 

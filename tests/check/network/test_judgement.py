@@ -8,23 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from phalanx.check.check_fact import STORE_REACHED, CheckFact
 from phalanx.check.findings import explain
 from phalanx.check.network import judge
 from phalanx.check.network.store import proven_by
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
-from phalanx.check.reading import STORE_REACHED, Reading
 from phalanx.check.tf_cluster import Task
+from phalanx.model.facts import sentence_of
 from tests.check.network.surveys import from_host, node, survey, to_host
 
 Failing = dict[tuple[int, int], str]
 
 
-def only(seen: Survey) -> tuple[str, Reading]:
+def only(seen: Survey) -> tuple[str, CheckFact]:
     (reading,) = judge(seen, {})
-    explained = explain(reading)
-    assert explained is not None, f"no rule explains: {reading.text}"
-    return explained[0].cause, reading
+    explained = explain(reading.fact)
+    assert explained is not None, f"no rule explains: {sentence_of(reading.fact)}"
+    return explained.cause, reading
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 9])
@@ -50,7 +51,7 @@ def test_a_column_with_the_store_port_open_is_about_high_ports() -> None:
 def test_a_row_is_a_firewall_on_what_goes_out() -> None:
     found, reading = only(survey(4, from_host(4, 2, "silent")))
     assert (found, reading.accused) == ("one-way-block", ("h2",))
-    assert reading.text.startswith("check: what goes out of h2")
+    assert sentence_of(reading.fact).startswith("What goes out of h2")
 
 
 def test_a_row_whose_requests_arrive_is_a_firewall_on_what_comes_in() -> None:
@@ -74,7 +75,7 @@ def test_one_pair() -> None:
 def test_one_direction() -> None:
     found, reading = only(survey(4, {(1, 3): "silent"}))
     assert (found, set(reading.accused)) == ("one-way-block", {"h1", "h3"})
-    assert "calls from h1 to h3 are dropped" in reading.text
+    assert "Calls from h1 to h3 are dropped" in sentence_of(reading.fact)
 
 
 def test_one_direction_of_packets() -> None:
@@ -88,7 +89,7 @@ def test_two_parts() -> None:
     failing: Failing = {(one, other): "silent" for one in range(4) for other in range(4) if (one < 2) != (other < 2)}
     found, reading = only(survey(4, failing))
     assert (found, reading.accused) == ("network-partitioned", ())
-    assert "(h0 and h1; h2 and h3)" in reading.text
+    assert "(h0 and h1; h2 and h3)" in sentence_of(reading.fact)
 
 
 def test_nobody_reaches_anybody() -> None:
@@ -131,7 +132,7 @@ def test_readable_rules_tell_what_goes_out_from_what_comes_in() -> None:
     seen.nodes = [node(0), node(1, closing=(("output", "tcp dport 1024-65535 drop"),))]
     found, reading = only(seen)
     assert (found, reading.accused) == ("one-way-block", ("h1",))
-    assert reading.values["confidence"] == "confirmed"
+    assert reading.confidence == "confirmed"
 
 
 def test_somebody_else_answers() -> None:
@@ -149,7 +150,7 @@ def test_large_messages_that_get_stuck_name_the_size_and_the_host() -> None:
     seen.sizes = {pair: {1460: "up", 1400: "up", 1360: "ok", 1000: "ok"} for pair in stuck}
     found, reading = only(seen)
     assert (found, reading.accused) == ("mtu-black-hole", ("h1",))
-    assert "packets of up to 1400 bytes pass" in reading.text
+    assert "packets of up to 1400 bytes pass" in sentence_of(reading.fact)
 
 
 def test_a_large_message_that_was_slow_once_is_no_finding() -> None:
@@ -172,9 +173,9 @@ def test_whatever_fails_is_said_and_only_of_those_concerned(count: int, data: st
     concerned = {f"h{number}" for pair in failing for number in pair}
     for reading in readings:
         assert {*reading.accused, *reading.harmed} <= concerned | (
-            {f"h{n}" for n in range(count)} if "parts" in reading.text else set()
+            {f"h{n}" for n in range(count)} if reading.fact.id == "check.network-in-parts" else set()
         )
-        assert explain(reading) is not None, reading.text
+        assert explain(reading.fact) is not None, sentence_of(reading.fact)
 
 
 def flows(seen: Survey, lost: dict[tuple[int, int], int], late: int = 0, each: int = 8) -> Survey:
@@ -270,4 +271,4 @@ def test_two_closed_hosts_are_two_columns_not_a_row(count: int) -> None:
     seen = survey(count, to_host(count, 1, "silent") | to_host(count, 2, "silent"))
     found = judge(seen, {})
     assert [one.accused for one in found] == [("h1",), ("h2",)]
-    assert all((explained := explain(one)) is not None and explained[0].cause == "firewall-drops" for one in found)
+    assert all((explained := explain(one.fact)) is not None and explained.cause == "firewall-drops" for one in found)

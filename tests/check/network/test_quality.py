@@ -27,9 +27,9 @@ def measured(count: int, bad: dict[tuple[int, int], dict[str, Any]]) -> Survey:
 
 def cause_of(seen: Survey) -> tuple[str, tuple[str, ...]]:
     (reading,) = judge_speed(seen)
-    explained = explain(reading)
+    explained = explain(reading.fact)
     assert explained is not None
-    return explained[0].cause, reading.accused
+    return explained.cause, reading.accused
 
 
 def test_equal_paths_give_no_reading_even_if_all_are_slowish() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _CRASHING = ("2.13.0+cpu",)  # DistributedDataParallel's constructor dies of a segmentation fault
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """By the version of PyTorch that is installed on the host."""
     found: dict[str, list[str]] = {}
     for one in witnesses:
@@ -20,8 +20,4 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         if (one.variable("TORCH_DISTRIBUTED_DEBUG") or "").upper() == "DETAIL" and version in _CRASHING:
             found.setdefault(version, []).append(one.label)
     for version, labels in found.items():
-        yield Reading(
-            f"check: TORCH_DISTRIBUTED_DEBUG=DETAIL on {name_all(labels)} makes DistributedDataParallel of PyTorch {version} crash",
-            accused=tuple(labels),
-            values={"version": version},
-        )
+        yield observe("debug-detail-crashes", tuple(labels), version=version)

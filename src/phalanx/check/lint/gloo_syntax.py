@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from phalanx.check.advertised import nccl_admits
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _EXACT = {"GLOO_SOCKET_IFNAME": "Gloo", "HOROVOD_GLOO_IFACE": "Horovod's Gloo", "TP_SOCKET_IFNAME": "TensorPipe"}
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """With the interface that NCCL would have taken, to write instead."""
     seen: set[tuple[str, str, str]] = set()
     for one in witnesses:
@@ -27,8 +27,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
                 for name, facts in one.interfaces.items()
                 if nccl_admits(value, name) and facts["up"] and facts["addresses"] and not facts["loopback"]
             ]
-            yield Reading(
-                f"check: {variable}={value} on {one.label} is NCCL's way of writing; {library} looks for an interface of just that name",
-                accused=(one.label,),
-                values={"variable": variable, "right": meant[0] if meant else "eth0", "library": library},
+            right = meant[0] if meant else "eth0"
+            yield observe(
+                "nccl-syntax-for-gloo", (one.label,), variable=variable, value=value, library=library, right=right
             )

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.variables import load_tables
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _NUMBER = {0: re.compile(r"\s*[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)"), 10: re.compile(r"\s*[+-]?\d+")}
@@ -27,7 +27,7 @@ _UNITS = {
 }
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Numbers first, then closed lists of words."""
     for table in load_tables():
         base = 0 if table.library == "NCCL" else 10
@@ -40,26 +40,33 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
                 if value and value.strip("\"'").upper() not in {choice.upper() for choice in choices}:
                     bad.setdefault(value, []).append(one.label)
             for value, labels in bad.items():
-                yield Reading(
-                    f"check: {name}={value} on {name_all(labels)} is none of the values that {table.library} knows: {', '.join(choices)}",
-                    accused=tuple(labels),
-                    values={"name": name, "choices": ", ".join(choices)},
+                yield observe(
+                    "value-not-known",
+                    tuple(labels),
+                    name=name,
+                    value=value,
+                    library=table.library,
+                    choices=", ".join(choices),
                 )
 
 
 def _reading(
     witnesses: Sequence[Witness], name: str, read: Callable[[str], int | None], library: str
-) -> Iterable[Reading]:
+) -> Iterable[CheckFact]:
     found: dict[tuple[str, int], list[str]] = {}
     for one in witnesses:
         value = one.variable(name)
         if value and (parsed := read(value)) is not None:
             found.setdefault((value, parsed), []).append(one.label)
     for (value, parsed), labels in found.items():
-        yield Reading(
-            f"check: {name}={value} on {name_all(labels)} is read by {library} as {parsed}",
-            accused=tuple(labels),
-            values={"name": name, "parsed": str(parsed), "right": _meant(value), "library": library},
+        yield observe(
+            "value-misparsed",
+            tuple(labels),
+            name=name,
+            value=value,
+            library=library,
+            parsed=str(parsed),
+            right=_meant(value),
         )
 
 

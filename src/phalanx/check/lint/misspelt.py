@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.variables import known_names, load_tables, other_names
 from phalanx.check.variables.installed import installed_names
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 # Set in masses by launchers and systems, under rules of their own.
@@ -39,7 +39,7 @@ _WORDS = {
 _SAME = re.compile(r"[^A-Z0-9]")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Each wrong name once, with all who have it."""
     found: dict[tuple[str, str], list[str]] = {}
     for one in witnesses:
@@ -51,11 +51,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     for (name, meant), labels in found.items():
         reader = known_names().get(meant, "the launcher")
         value = next((one.variable(name) for one in witnesses if one.label == labels[0]), None) or ""
-        yield Reading(
-            f"check: {name} on {name_all(labels)} is read by nothing; {reader} reads {meant}",
-            accused=tuple(labels),
-            values={"name": name, "meant": meant, "value": value, "library": reader},
-        )
+        yield observe("variable-misspelt", tuple(labels), name=name, library=reader, meant=meant, value=value or None)
 
 
 def meant_by(name: str, present: set[str]) -> str | None:

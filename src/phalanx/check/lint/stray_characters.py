@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.variables import known_names
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _FREE_TEXT = ("LD_LIBRARY_PATH", "PYTHONPATH", "XLA_FLAGS", "TF_XLA_FLAGS", "PATH", "TF_CONFIG", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "TORCH_LOGS")  # fmt: skip
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Of the variables that some library reads."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for one in witnesses:
@@ -21,11 +21,8 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
             if name in known_names() and name not in _FREE_TEXT and (what := _stray(value)):
                 found.setdefault((name, value, what), []).append(one.label)
     for (name, value, what), labels in found.items():
-        yield Reading(
-            f"check: {name}={value!r} on {name_all(labels)} has {what} in it, which the library takes for a part of the value",
-            accused=tuple(labels),
-            values={"name": name, "right": value.strip().strip("\"'").strip()},
-        )
+        right = value.strip().strip("\"'").strip()
+        yield observe("stray-characters-in-value", tuple(labels), name=name, value=repr(value), what=what, right=right)
 
 
 def _stray(value: str) -> str:

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 
+from phalanx.check.check_fact import CheckFact
 from phalanx.check.network import survey as phases
 from phalanx.check.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
 from phalanx.check.network.blocked import judge_interfaces, judge_routes, judge_translated, make_table
@@ -19,7 +20,6 @@ from phalanx.check.network.talks import Talk
 from phalanx.check.network.tasks import find_tasks, judge_tasks
 from phalanx.check.options import NetworkOptions
 from phalanx.check.parties import Party
-from phalanx.check.reading import Reading
 from phalanx.check.unreached import silent_party
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
@@ -29,7 +29,7 @@ __all__ = ["judge", "probe_network", "take_survey"]
 
 def probe_network(
     parties: Sequence[Party], witnesses: Mapping[str, Witness], options: NetworkOptions
-) -> tuple[list[Reading], list[Unchecked], frozenset[str]]:
+) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
     """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
     nodes = find_nodes(witnesses)
     if len(nodes) < 2:
@@ -63,7 +63,7 @@ def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], opti
     phases.wake_idle(talk, seen, since)
 
 
-def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[Reading]:
+def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[CheckFact]:
     """What the survey tells, the most telling first; what one reading explains is not told again by another."""
     found, concerned = judge_peers(seen, dict(witnesses))
     table = make_table(seen, concerned)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.blocked import Pair, Table
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, places, usual_outcome
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
 
 
-def judge_parts(table: Table) -> list[Reading]:
+def judge_parts(table: Table) -> list[CheckFact]:
     """Two or more groups of hosts, whole inside and cut off from each other."""
     if not table.lost:
         return []
@@ -21,10 +21,20 @@ def judge_parts(table: Table) -> list[Reading]:
     crossing = [pair for pair in table.lost if not any(set(pair) <= part for part in parts)]
     calls = [table.lost[pair] for pair in crossing]
     groups = "; ".join(table.name(part) for part in parts)
-    text = f"check: the network is in {len(parts)} parts ({groups}): calls across, to {places(calls)}, are {done_to(usual_outcome(calls))}"
     smaller = min((sorted(part) for part in parts), key=len)
     table.explain(crossing)
-    return [Reading(text, (), table.label(*table.numbers), {"parts": groups, "smaller": table.name(smaller)})]
+    return [
+        observe(
+            "network-in-parts",
+            (),
+            table.label(*table.numbers),
+            count=len(parts),
+            parts=groups,
+            smaller=table.name(smaller),
+            places=places(calls),
+            how=done_to(usual_outcome(calls)),
+        )
+    ]
 
 
 def _components(table: Table) -> list[set[int]]:
@@ -40,7 +50,7 @@ def _linked(table: Table, one: int, other: int) -> bool:
     return any((call := table.calls.get(pair)) is not None and call.answered for pair in ((one, other), (other, one)))
 
 
-def judge_pairs(table: Table) -> list[Reading]:
+def judge_pairs(table: Table) -> list[CheckFact]:
     """What is left, pair by pair."""
     found = []
     seen: set[Pair] = set()
@@ -51,20 +61,46 @@ def judge_pairs(table: Table) -> list[Reading]:
         back = (target, source)
         seen |= {pair, back}
         label, other = table.labels[source], table.labels[target]
-        values = {"one": label, "other": other, "how": done_to(call.outcome)}
-        said = icmp_words([call])
+        said = icmp_words([call]) or None
         if back in table.lost:
             both = [call, table.lost[back]]
-            text = f"check: {label} and {other} do not reach each other, though both reach others: {places(both)} {done_to(usual_outcome(both))}"
+            how = done_to(usual_outcome(both))
+            fact = observe(
+                "pair-of-hosts-cut-off",
+                (label, other),
+                one=label,
+                other=other,
+                address=survey_address(table, target),
+                places=places(both),
+                how=how,
+                icmp=said,
+            )
+        elif call.source == target:  # the request came through, the answer did not
+            fact = observe(
+                "one-way-blocked", (label, other), one=label, other=other, answers=True, places=places([call])
+            )
         else:
-            text = f"check: calls from {label} to {other} are {done_to(call.outcome)} ({places([call])}), from {other} to {label} they are answered"
-            if call.source == target:  # the request came through, the answer did not
-                text = f"check: what {label} sends to {other} is dropped: calls from {other} to {places([call])} arrive, the answers do not"
-        found.append(Reading(text + (f" ({said})" if said else ""), (label, other), (), values))
+            how = done_to(call.outcome)
+            fact = observe(
+                "one-way-blocked",
+                (label, other),
+                one=label,
+                other=other,
+                calls=True,
+                how=how,
+                places=places([call]),
+                icmp=said,
+            )
+        found.append(fact)
     return found
 
 
-def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[Reading], frozenset[int]]:
+def survey_address(table: Table, number: int) -> str:
+    """Where a host is called."""
+    return table.survey.nodes[number].address
+
+
+def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[CheckFact], frozenset[int]]:
     """Addresses at which somebody else answers than the one who has them; whom that concerns. Addresses given twice are told by the facts."""
     found = []
     concerned: set[int] = set()
@@ -82,16 +118,24 @@ def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[Rea
         if not one.answered or one.peer is None or one.peer == wanted.label or pair[1] in twice:
             continue
         who = labels.get(one.peer.replace(" ", "_"))
-        said = f"{who.label} answers" if who is not None else f"{one.peer}, which is not of this job, answers"
-        text = f"check: {survey.nodes[pair[0]].label} calls {wanted.label} at {one.ip}, and {said}"
+        caller = survey.nodes[pair[0]].label
         found.append(
-            Reading(text, (wanted.label,), (survey.nodes[pair[0]].label,), {"address": one.ip, "answering": one.peer})
+            observe(
+                "somebody-else-answers",
+                (wanted.label,),
+                (caller,),
+                caller=caller,
+                wanted=wanted.label,
+                address=one.ip,
+                answering=who.label if who is not None else one.peer,
+                stranger=who is None,
+            )
         )
         concerned.add(pair[1])
     return found, frozenset(concerned | twice)
 
 
-def judge_port_ranges(survey: Survey, table: Table) -> list[Reading]:
+def judge_port_ranges(survey: Survey, table: Table) -> list[CheckFact]:
     """High ports of which some are open and some are not."""
     found = []
     by_target: dict[int, list[Called]] = {}
@@ -112,16 +156,19 @@ def judge_port_ranges(survey: Survey, table: Table) -> list[Reading]:
         good = sorted({one.port for one in [*mesh, *spread] if one.answered})
         how = done_to(usual_outcome(shut))
         shown = ", ".join(str(port) for port in good[:4])
-        text = f"check: high ports of {node.label} are {how}: {table.name({one.source for one in shut})} called {places(shut)}, while port {shown} is answered"
         low, high = survey.listening[node.number].get("range", (32768, 60999))
-        values = {
-            "host": node.label,
-            "how": how,
-            "open": shown,
-            "ports": f"{low}-{high}",
-            "address": node.address,
-            "luck": "",
-            "subnet": node.subnet,
-        }
-        found.append(Reading(text, (node.label,), table.label(*{one.source for one in shut}), values))
+        sources = {one.source for one in shut}
+        found.append(
+            observe(
+                "high-ports-blocked",
+                (node.label,),
+                table.label(*sources),
+                how=how,
+                others=table.name(sources),
+                places=places(shut),
+                open=shown,
+                ports=f"{low}-{high}",
+                subnet=node.subnet,
+            )
+        )
     return found

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, named, places, usual_outcome
-from phalanx.check.reading import Reading
 
 Pair = tuple[int, int]
 
@@ -80,7 +81,7 @@ def has_arrived(survey: Survey, one: Called, target: int) -> bool:
     return any(seen["from"] in own and seen["port"] == one.port for seen in survey.half_open.get(target, ()))
 
 
-def judge_translated(table: Table) -> list[Reading]:
+def judge_translated(table: Table) -> list[CheckFact]:
     """Hosts whose address is changed on the way, and that are not reached."""
     found = []
     translated: dict[int, list[Called]] = {}
@@ -93,18 +94,23 @@ def judge_translated(table: Table) -> list[Reading]:
             continue
         others = {pair[0] for pair in unreached}
         outcome = usual_outcome(table.left[pair] for pair in unreached)
-        text = (
-            f"check: {table.labels[number]} is behind address translation: it calls from {changed[0].local}, "
-            f"{table.name(one.target for one in changed)} see {changed[0].saw}, "
-            f"and calls from {table.name(others)} to it are {done_to(outcome)}"
+        found.append(
+            observe(
+                "behind-address-translation",
+                table.label(number),
+                table.label(*sorted(others)),
+                own=str(changed[0].local),
+                outer=str(changed[0].saw),
+                seers=table.name(one.target for one in changed),
+                others=table.name(others),
+                how=done_to(outcome),
+            )
         )
-        values = {"own": str(changed[0].local), "outer": str(changed[0].saw)}
-        found.append(Reading(text, table.label(number), table.label(*sorted(others)), values))
         table.explain_host(number)
     return found
 
 
-def judge_routes(table: Table) -> list[Reading]:
+def judge_routes(table: Table) -> list[CheckFact]:
     """Hosts that know no way, or lack the family of addresses."""
     found = []
     for number in sorted({pair[0] for pair in table.left}):
@@ -115,22 +121,21 @@ def judge_routes(table: Table) -> list[Reading]:
         first = next(iter(lost.values()))
         family = family_of(first.ip)
         others = sorted(pair[1] for pair in lost)
-        values = {"address": first.ip, "family": str(family), "source": node.address}
+        named: dict[str, Any] = {"others": table.name(others), "places": places(lost.values())}
         if not node.has_family(family):
             has = f"only {', '.join(node.addresses)}" if node.addresses else "none"
-            text = (
-                f"check: {node.label} has no IPv{family} address ({has}), but {table.name(others)} "
-                f"would be called by IPv{family}, at {places(lost.values())}"
+            fact = observe(
+                "address-family-missing", table.label(number), table.label(*others), family=family, has=has, **named
             )
         else:
-            text = f"check: {node.label} has no route to {table.name(others)}: {places(lost.values())}"
-        found.append(Reading(text, table.label(number), table.label(*others), values))
+            fact = observe("no-route-to-host", table.label(number), table.label(*others), address=first.ip, **named)
+        found.append(fact)
         # Without a way there, answers to calls from there do not get back either.
         table.explain([*lost, *((pair[1], pair[0]) for pair in lost)])
     return found
 
 
-def judge_interfaces(table: Table) -> list[Reading]:
+def judge_interfaces(table: Table) -> list[CheckFact]:
     """Where the chosen addresses do not connect, and those of another interface do."""
     works: dict[Pair, Called] = {}
     nodes = table.survey.nodes
@@ -145,13 +150,16 @@ def judge_interfaces(table: Table) -> list[Reading]:
     targets = sorted({pair[1] for pair in bad})
     node = nodes[targets[0]]
     better = works[next(pair for pair in bad if pair[1] == targets[0])]
-    why = f" ({node.pinned})" if node.pinned else ""
-    text = (
-        f"check: the addresses of {node.interface}{why} do not connect the hosts: calls to {table.name(targets)} at "
-        f"{places(bad.values())} are {done_to(usual_outcome(bad.values()))}, those to {places([better])} on "
-        f"{node.interface_of(better.ip)} are answered"
+    reading = observe(
+        "interface-does-not-connect",
+        table.label(*targets),
+        interface=node.interface,
+        pinned=node.pinned or None,
+        targets=table.name(targets),
+        places=places(bad.values()),
+        how=done_to(usual_outcome(bad.values())),
+        good=places([better]),
+        better=node.interface_of(better.ip),
     )
-    values = {"interface": node.interface, "better": node.interface_of(better.ip)}
-    reading = Reading(text, table.label(*targets), (), values)
     table.explain([pair for pair in table.left if pair[1] in targets])
     return [reading]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from typing import Any
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.blocked import Pair, Table
 from phalanx.check.network.nodes import Node
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, places, usual_outcome
-from phalanx.check.reading import Reading
 
 
-def judge_columns(table: Table) -> list[Reading]:
+def judge_columns(table: Table) -> list[CheckFact]:
     """Hosts that nobody reaches, that reach nobody, or both."""
-    found: list[Reading] = []
+    found: list[CheckFact] = []
     numbers = table.numbers
     if len(numbers) < 2 or not table.lost:
         return found
@@ -63,22 +64,22 @@ def _closed_hosts(lost: set[Pair], numbers: Sequence[int]) -> list[tuple[int, bo
     return sorted(found)
 
 
-def _of_both(table: Table, one: int, other: int) -> Reading:
+def _of_both(table: Table, one: int, other: int) -> CheckFact:
     """Between two hosts: both directions, or one."""
     if (one, other) in table.lost and (other, one) in table.lost:
         return _apart(table, (one,), [other])
     return _of_two(table, other, one) if (one, other) in table.lost else _of_two(table, one, other)
 
 
-def _nobody(table: Table) -> Reading:
+def _nobody(table: Table) -> CheckFact:
     calls = list(table.lost.values())
     outcome = usual_outcome(calls)
-    text = f"check: no host reaches another: calls to {places(calls)} are {done_to(outcome)}"
-    said = icmp_words(calls)
-    return Reading(text + (f"; {said}" if said else ""), table.label(*table.numbers), (), {"how": done_to(outcome)})
+    said = icmp_words(calls) or None
+    accused = table.label(*table.numbers)
+    return observe("no-host-reaches-another", accused, places=places(calls), how=done_to(outcome), icmp=said)
 
 
-def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
+def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     calls = [table.lost[pair] for pair in pairs]
     others = sorted(pair[0] for pair in pairs)
     label = table.labels[number]
@@ -87,28 +88,35 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered} - shut_ports)
     to_it = [one for one in calls if one.target == number]  # of the others only the answers were lost
     shut = [*(to_it or calls), *(one for one in _other_ports(table.survey, number) if not one.answered)]
-    said = icmp_words(shut)
-    luck = _luck(table, number, others)
     node = table.survey.nodes[number]
-    values = {"host": label, "address": node.address, "how": done_to(outcome), "luck": luck, "subnet": node.subnet}
-    values |= _sure(node, "input")
+    fields: dict[str, Any] = {
+        "how": done_to(outcome),
+        "others": table.name(others),
+        "places": places(shut),
+        "icmp": icmp_words(shut) or None,
+        "subnet": node.subnet,
+    }
     if open_ports:
-        shown = ", ".join(str(port) for port in open_ports)
-        text = (
-            f"check: high ports of {label} are {done_to(outcome)}: {table.name(others)} called {places(shut)}, "
-            f"while port {shown} is answered"
-        )
-        values |= {"open": shown, "ports": "{}-{}".format(*table.survey.listening[number].get("range", (32768, 60999)))}
+        name = "high-ports-blocked"
+        fields["open"] = ", ".join(str(port) for port in open_ports)
+        fields["ports"] = "{}-{}".format(*table.survey.listening[number].get("range", (32768, 60999)))
     else:
-        text = f"check: what comes in to {label} is {done_to(outcome)}: {table.name(others)} called {places(shut)}"
-    text += f" ({said})" if said else ""
-    text += f". {luck}" if luck else ""
-    return Reading(text, (label,), table.label(*others), values, _rules(node, "input"))
+        name = "incoming-blocked"
+        lonely = label if outcome == "no-neighbour" else None
+        fields |= {"outcome": outcome, "lonely": lonely, "luck": _by_luck(table, number, others)}
+    return observe(
+        name,
+        (label,),
+        table.label(*others),
+        evidence=_rules(node, "input"),
+        confidence=_sure(node, "input"),
+        **fields,
+    )
 
 
-def _sure(node: Node, hook: str) -> dict[str, str]:
+def _sure(node: Node, hook: str) -> str:
     """Packets that vanish and a rule that can be read make it certain."""
-    return {"confidence": "confirmed"} if node.filters(hook) else {}
+    return "confirmed" if node.filters(hook) else ""
 
 
 def _rules(node: Node, hook: str) -> tuple[tuple[str, str], ...]:
@@ -116,7 +124,7 @@ def _rules(node: Node, hook: str) -> tuple[tuple[str, str], ...]:
     return tuple((node.label, f"its firewall: {rule}") for rule in node.filters(hook)[:3])
 
 
-def _of_two(table: Table, number: int, other: int) -> Reading:
+def _of_two(table: Table, number: int, other: int) -> CheckFact:
     """One direction between two hosts: what comes in to one or what goes out of the other; readable rules decide, else the commoner."""
     pair = (other, number)
     here, there = table.survey.nodes[number], table.survey.nodes[other]
@@ -135,12 +143,10 @@ def _other_ports(survey: Survey, number: int) -> list[Called]:
     ]
 
 
-def _luck(table: Table, number: int, others: Sequence[int]) -> str:
+def _by_luck(table: Table, number: int, others: Sequence[int]) -> bool:
     """With Gloo the higher address calls the lower, so what comes in to the highest is never used."""
     nodes = table.survey.nodes
-    if all(_higher(nodes[number], nodes[other]) for other in others):
-        return f"With Gloo the higher address calls the lower, so {table.labels[number]} may work by luck"
-    return ""
+    return all(_higher(nodes[number], nodes[other]) for other in others)
 
 
 def _higher(one: Node, other: Node) -> bool:
@@ -148,7 +154,7 @@ def _higher(one: Node, other: Node) -> bool:
     return mine.version == theirs.version and int(mine) > int(theirs)
 
 
-def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
+def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     calls = [table.lost[pair] for pair in pairs]
     others = sorted(pair[1] for pair in pairs)
     label = table.labels[number]
@@ -156,20 +162,32 @@ def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> Reading:
     own = [one for one in calls if one.source == number and one.outcome == "no-neighbour"]
     taken = str((own[0].route or {}).get("interface") or "") if own else ""
     if taken and taken != node.interface:
-        text = f"check: {label} sends to {table.name(others)} on {taken}, where nobody answers, while its address {node.address} is on {node.interface}"
-        values = {"wrong": taken, "interface": node.interface, "subnet": node.subnet, "address": node.address}
-        return Reading(text, (label,), table.label(*others), values)
-    how = done_to(usual_outcome(calls))
-    text = f"check: what goes out of {label} is {how}: it called {places(calls)}"
-    text += f", which {table.name(others)} call from each other" if len(others) > 1 else ""
-    said = icmp_words(calls)
-    values = {"host": label, "how": how, "subnet": table.survey.nodes[number].subnet}
-    values |= _sure(table.survey.nodes[number], "output")
-    text += f" ({said})" if said else ""
-    return Reading(text, (label,), table.label(*others), values, _rules(table.survey.nodes[number], "output"))
+        return observe(
+            "sends-on-another-interface",
+            (label,),
+            table.label(*others),
+            others=table.name(others),
+            wrong=taken,
+            interface=node.interface,
+            subnet=node.subnet,
+            address=node.address,
+        )
+    return observe(
+        "outgoing-blocked",
+        (label,),
+        table.label(*others),
+        how=done_to(usual_outcome(calls)),
+        places=places(calls),
+        others=table.name(others),
+        mutual=len(others) > 1,
+        icmp=icmp_words(calls) or None,
+        subnet=node.subnet,
+        evidence=_rules(node, "output"),
+        confidence=_sure(node, "output"),
+    )
 
 
-def _apart(table: Table, lonely: tuple[int, ...], others: Sequence[int]) -> Reading:
+def _apart(table: Table, lonely: tuple[int, ...], others: Sequence[int]) -> CheckFact:
     """Neither direction works. An answer that says no comes from a firewall; silence may be anything."""
     label = table.name(lonely)
     arriving = [table.lost[(other, one)] for one in lonely for other in others]
@@ -177,10 +195,15 @@ def _apart(table: Table, lonely: tuple[int, ...], others: Sequence[int]) -> Read
     if outcome in ("refused", "rejected"):
         return _inbound(table, lonely[0], [(other, lonely[0]) for other in others])
     node = table.survey.nodes[lonely[0]]
-    text = (
-        f"check: {label} and {table.name(others)} do not reach each other: calls to {places(arriving)} "
-        f"and back are {done_to(outcome)}"
-    )
     accused = table.label(*lonely) if len(others) > 1 else table.label(*lonely, *others)
-    values = {"host": label, "how": done_to(outcome), "interface": node.interface, "address": node.address}
-    return Reading(text, accused, table.label(*others), values)
+    return observe(
+        "host-cut-off",
+        accused,
+        table.label(*others),
+        lonely=label,
+        others=table.name(others),
+        places=places(arriving),
+        how=done_to(outcome),
+        interface=node.interface,
+        address=node.address,
+    )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.blocked import Pair, Table
 from phalanx.check.network.quality import loses_by_chance
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.words import between, common_host, places
-from phalanx.check.reading import Reading
 
 _LATE_S = 0.9  # the kernel asks again after a second: answered then means lost once, as chance does it
 _LEAST = 3
@@ -27,7 +27,7 @@ class Tally:
     late: int = 0
 
 
-def judge_flows(survey: Survey, table: Table) -> list[Reading]:
+def judge_flows(survey: Survey, table: Table) -> list[CheckFact]:
     """Told only if some connections of a pair pass, several vanish, none is merely late, and those that stand lose nothing: else it is loss."""
     tallies: dict[Pair, Tally] = {}
     by_chance = loses_by_chance(survey)  # a dead path or a ration leaves a connection that stands alone
@@ -59,11 +59,20 @@ def judge_flows(survey: Survey, table: Table) -> list[Reading]:
         return []
     accused = common_host(bad, [pair for pair in tallies if pair not in bad])
     hosts = {number for pair in bad for number in pair}
-    text = (
-        f"check: of {made} connections between {between(table.labels, accused, hosts - set(accused))} {lost} got no answer at all and {made - lost} "
-        f"passed, to the same address and port ({places(table.calls[pair] for pair in bad)})"
-    )
+    ends = between(table.labels, accused, hosts - set(accused))
+    where = places(table.calls[pair] for pair in bad)
     table.explain(bad)
     table.by_luck |= set(bad)
     named = table.label(*(accused or sorted(hosts)))
-    return [Reading(text, named, table.label(*sorted(hosts - set(accused))), {"share": f"{lost / made:.0%}"})]
+    return [
+        observe(
+            "some-connections-vanish",
+            named,
+            table.label(*sorted(hosts - set(accused))),
+            made=made,
+            lost=lost,
+            passed=made - lost,
+            ends=ends,
+            places=where,
+        )
+    ]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.nodes import family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.words import between, common_host, named
-from phalanx.check.reading import Reading
 
 Pair = tuple[int, int]
 _LOST_SHARE, _LOST_LEAST = 0.004, 3
@@ -39,7 +39,7 @@ class Speed:
 
 def judge_sizes(
     survey: Survey, skip: frozenset[int] = frozenset(), closed: frozenset[int] = frozenset()
-) -> list[Reading]:
+) -> list[CheckFact]:
     """Small messages pass, large ones do not. Where no size passes, what has closed a host to calls explains it."""
     mesh = survey.mesh()
     stuck = [pair for pair, one in mesh.items() if one.answered and one.large != "ok" and _is_stuck(survey, pair)]
@@ -57,16 +57,17 @@ def judge_sizes(
     nodes = [survey.nodes[number] for pair in stuck for number in pair]
     said = max(node.mtu for node in nodes)
     interface = nodes[0].interface
-    upto = f"packets of up to {mtu} bytes pass" if mtu else "no size that was tried passes"
     hosts = {number for pair in stuck for number in pair}
-    text = f"check: large messages between {named(labels, hosts)} get stuck: {upto}, larger ones do not, although {interface} says an MTU of {said}"
-    values = {"mtu": str(mtu or 1400), "said": str(said), "interface": interface}
     return [
-        Reading(
-            text,
+        observe(
+            "large-packets-vanish",
             tuple(labels[number] for number in accused or sorted(hosts)),
             tuple(labels[number] for number in sorted(hosts - set(accused))),
-            values,
+            ends=named(labels, hosts),
+            mtu=mtu or None,
+            nothing=not mtu,
+            interface=interface,
+            device_mtu=said,
         )
     ]
 
@@ -161,7 +162,7 @@ def loses_by_chance(survey: Survey) -> Callable[[Pair], bool]:
     return lambda pair: measured.get(frozenset(pair), bool(hosts & set(pair)))
 
 
-def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
+def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[CheckFact]:
     """Loss, then latency, then bandwidth: each of them makes the next look bad too."""
     figures = {
         pair: one
@@ -175,27 +176,19 @@ def judge_speed(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Read
     lossy = [pair for pair, one in figures.items() if _is_lossy(one)]
     if lossy:
         share = max(figures[pair].lost / max(figures[pair].lost, figures[pair].sent) for pair in lossy)
-        text = "check: packets between {hosts} are lost: up to {share} of small messages at a low rate had to be sent again"
-        found.append(_spoken(text, labels, lossy, figures, {"share": f"{share:.1%}"}))
+        found.append(_between("packets-lost", labels, lossy, figures, share=f"{share:.1%}"))
     far = [pair for pair in _far(figures) if pair not in lossy]
     if far:
-        values = {
-            "rtt": _ms(max(figures[pair].rtt_us for pair in far)),
-            "usual": _usual([one.rtt_us for pair, one in figures.items() if pair not in far]),
-        }
-        found.append(
-            _spoken("check: messages between {hosts} take {rtt} there and back{usual}", labels, far, figures, values)
-        )
+        rest = [one.rtt_us for pair, one in figures.items() if pair not in far]
+        usual = _ms(median(rest)) if rest else None
+        rtt = _ms(max(figures[pair].rtt_us for pair in far))
+        found.append(_between("path-is-far", labels, far, figures, rtt=rtt, usual=usual))
     narrow = [pair for pair in _narrow(figures, survey.busy()) if pair not in lossy and pair not in far]
     if narrow:
         rest = [one.rate for pair, one in figures.items() if pair not in narrow]
-        values = {
-            "rate": _mbit(min(figures[pair].rate for pair in narrow)),
-            "usual": f", between others {_mbit(median(rest))}" if rest else "",
-        }
-        found.append(
-            _spoken("check: the path between {hosts} carries only {rate}{usual}", labels, narrow, figures, values)
-        )
+        usual = _mbit(median(rest)) if rest else None
+        rate = _mbit(min(figures[pair].rate for pair in narrow))
+        found.append(_between("path-is-narrow", labels, narrow, figures, rate=rate, usual=usual))
     return found
 
 
@@ -225,19 +218,18 @@ def _narrow(figures: Mapping[Pair, Speed], busy: Mapping[int, str]) -> list[Pair
     return found
 
 
-def _spoken(
-    text: str, labels: Sequence[str], bad: Sequence[Pair], figures: Mapping[Pair, Speed], values: Mapping[str, str]
-) -> Reading:
+def _between(
+    name: str, labels: Sequence[str], bad: Sequence[Pair], figures: Mapping[Pair, Speed], **fields: Any
+) -> CheckFact:
     accused = common_host(bad, figures)
     hosts = {number for pair in bad for number in pair}
     rest = hosts - set(accused)
-    who = between(labels, accused, rest)
-    spoken = text.format(hosts=who, **values)
-    return Reading(
-        spoken,
+    return observe(
+        name,
         tuple(labels[number] for number in accused or sorted(hosts)),
         tuple(labels[number] for number in sorted(rest)),
-        dict(values),
+        ends=between(labels, accused, rest),
+        **fields,
     )
 
 
@@ -245,15 +237,11 @@ def _ms(us: float) -> str:
     return f"{us / 1000:.1f} ms"
 
 
-def _usual(rtts: Sequence[float]) -> str:
-    return f", those between others {_ms(median(rtts))}" if rtts else ""
-
-
 def _mbit(rate: float) -> str:
     return f"{rate * 8 / 1e6:.0f} Mbit/s" if rate >= 125_000 else f"{rate * 8 / 1e3:.0f} kbit/s"
 
 
-def judge_idle(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Reading]:
+def judge_idle(survey: Survey, skip: frozenset[int] = frozenset()) -> list[CheckFact]:
     """Connections that worked, were idle, and no longer carry anything."""
     mesh = survey.mesh()
     dead = [(int(one["id"][0]), int(one["id"][1])) for one in survey.idle if one.get("outcome") in ("silent", "reset")]
@@ -264,15 +252,12 @@ def judge_idle(survey: Survey, skip: frozenset[int] = frozenset()) -> list[Readi
     labels = [node.label for node in survey.nodes]
     accused = common_host(dead, good)
     hosts = {number for pair in dead for number in pair}
-    text = f"check: connections between {named(labels, hosts)} are forgotten when idle: after {survey.idle_s:.1f} s without a message they carry nothing any more, new ones work"
-    told = [survey.listening.get(number, {}).get("forgetting", {}).get("established") for number in accused or hosts]
-    known = [int(one) for one in told if one is not None and int(one) < 7200]
-    values = {"seconds": str(min(known)) if known else f"less than {survey.idle_s:.1f}"}
     return [
-        Reading(
-            text,
+        observe(
+            "idle-connections-forgotten",
             tuple(labels[number] for number in accused or sorted(hosts)),
             tuple(labels[number] for number in sorted(hosts - set(accused))),
-            values,
+            ends=named(labels, hosts),
+            seconds=round(survey.idle_s, 1),
         )
     ]

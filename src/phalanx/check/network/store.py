@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
+from phalanx.check.check_fact import STORE_CALLED, STORE_REACHED, CheckFact, observe
 from phalanx.check.network.blocked import Table, has_arrived
 from phalanx.check.network.nodes import Node, family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
-from phalanx.check.reading import STORE_CALLED, STORE_REACHED, Reading
 from phalanx.check.witness import Witness
 
 _SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset")
@@ -28,7 +28,7 @@ def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int,
 
 def judge_store(
     survey: Survey, table: Table, skip: frozenset[int] = frozenset(), accused: frozenset[str] = frozenset()
-) -> list[Reading]:
+) -> list[CheckFact]:
     """The store's port alone: what is wrong with the whole host is said by the table of pairs."""
     home = next((node for node in survey.nodes if node.stores), None)
     by_source: dict[int, list[Called]] = {}
@@ -58,12 +58,22 @@ def judge_store(
         how = done_to(usual_outcome(shut))
         others = sorted(one.source for one in shut)
         said = icmp_words(shut)
-        text = f"check: the store's port {survey.port} of {home.label} is {how} for {named(labels, others)} ({places(shut)}{f'; {said}' if said else ''}), while other ports of it are answered"
-        values = {"port": str(survey.port), "host": home.label, "how": how, "subnet": home.subnet}
-        if home.filters("input"):
-            values["confidence"] = "confirmed"  # packets that vanish, and a rule that can be read
         rules = tuple((home.label, f"its firewall: {rule}") for rule in home.filters("input")[:3])
-        found.append(Reading(text, (home.label,), tuple(labels[number] for number in others), values, rules))
+        found.append(
+            observe(
+                "store-port-blocked",
+                (home.label,),
+                tuple(labels[number] for number in others),
+                port=survey.port,
+                how=how,
+                others=named(labels, others),
+                places=places(shut),
+                icmp=said or None,
+                subnet=home.subnet,
+                evidence=rules,
+                confidence="confirmed" if rules else "",  # packets that vanish, and a rule that can be read
+            )
+        )
     return found
 
 
@@ -80,7 +90,7 @@ def proven_by(survey: Survey) -> frozenset[str]:
     return frozenset([STORE_CALLED, STORE_REACHED] if everybody else [STORE_CALLED])
 
 
-def _elsewhere(survey: Survey, by_source: Mapping[int, list[Called]], home: Node | None) -> list[Reading]:
+def _elsewhere(survey: Survey, by_source: Mapping[int, list[Called]], home: Node | None) -> list[CheckFact]:
     """A forwarded address that leads to another host than that of rank 0; addresses of hosts are told by the facts."""
     owned = {address for node in survey.nodes for address in node.addresses}
     found = []
@@ -88,34 +98,55 @@ def _elsewhere(survey: Survey, by_source: Mapping[int, list[Called]], home: Node
         wrong = next((one for one in calls if one.answered and one.ip not in owned and not _is_loopback(one.ip)), None)
         if home is not None and wrong is not None and wrong.peer is not None and wrong.peer != home.label:
             caller = survey.nodes[source].label
-            text = f"check: {caller} calls the store at {wrong.ip}, and {wrong.peer} answers"
-            found.append(Reading(text, (caller,), (home.label,), {"address": wrong.ip, "answering": wrong.peer}))
+            found.append(
+                observe(
+                    "somebody-else-answers",
+                    (caller,),
+                    (home.label,),
+                    caller=caller,
+                    wanted="the store",
+                    address=wrong.ip,
+                    answering=wrong.peer,
+                )
+            )
     return found
 
 
-def _driver(survey: Survey) -> list[Reading]:
+def _driver(survey: Survey) -> list[CheckFact]:
     """The launcher's driver: before the launch nothing listens there, but the host must be there and let calls in."""
     lost = [one for one in survey.of("driver") if one.outcome in ("silent", "no-neighbour", "no-route", "rejected")]
     if not lost:
         return []
     labels = [node.label for node in survey.nodes]
     sources = sorted({one.source for one in lost})
-    said = icmp_words(lost)
-    text = (
-        f"check: {named(labels, sources)} cannot reach Horovod's rendezvous at {places(lost)}: calls are "
-        f"{done_to(usual_outcome(lost))}{f' ({said})' if said else ''}"
-    )
-    return [Reading(text, tuple(labels[number] for number in sources), (), {"address": lost[0].ip})]
+    return [
+        observe(
+            "horovod-rendezvous-unreachable",
+            tuple(labels[number] for number in sources),
+            place=places(lost),
+            how=done_to(usual_outcome(lost)),
+            icmp=icmp_words(lost) or None,
+        )
+    ]
 
 
-def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list[Reading]:
+def _answers_lost(survey: Survey, call: Called, accused: frozenset[str]) -> list[CheckFact]:
     """The request came in at the store, the answer did not get back; nothing new if the caller is known to be closed."""
     home = next(node for node in survey.nodes if node.stores)
     caller = survey.nodes[call.source].label
     if caller in accused:
         return []
-    text = f"check: what {home.label} sends to {caller} is dropped: calls from {caller} to {places([call])} arrive, the answers do not"
-    return [Reading(text, (caller,), (home.label,), {"one": home.label, "other": caller, "how": "dropped"})]
+    return [
+        observe(
+            "one-way-blocked",
+            (caller,),
+            (home.label,),
+            one=home.label,
+            other=caller,
+            answers=True,
+            places=places([call]),
+        )
+    ]
 
 
 def _listens(survey: Survey, number: int, ip: str) -> bool:
@@ -123,7 +154,7 @@ def _listens(survey: Survey, number: int, ip: str) -> bool:
     return survey.open_port(number, family_of(ip), survey.port) is not None
 
 
-def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:
+def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[CheckFact]:
     """Somebody else's service where the store should be."""
     strange = [one for calls in by_source.values() for one in calls if one.outcome in ("foreign", "mute", "closed")]
     strange = [one for one in strange if not _is_loopback(one.ip)]
@@ -139,18 +170,23 @@ def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Read
     first = max(strange, key=lambda one: bool(one.banner))
     home = owned.get(first.ip)
     labels = [node.label for node in survey.nodes]
-    says = (
-        f"it says {first.banner.strip()!r}" if first.banner.strip() else f"the connection is {done_to(first.outcome)}"
-    )
     whose = home.label if home is not None else "no host of the job"
-    text = f"check: another service answers where the store should be, at {places([first])} ({whose}): {says}"
-    harmed = sorted({one.source for one in strange})
-    values = {"host": whose, "port": str(first.port), "address": first.ip}
-    accused = (home.label,) if home is not None else ()
-    return [Reading(text, accused, tuple(labels[number] for number in harmed), values)]
+    banner = first.banner.strip()
+    return [
+        observe(
+            "foreign-service-at-the-store",
+            (home.label,) if home is not None else (),
+            tuple(labels[number] for number in sorted({one.source for one in strange})),
+            place=places([first]),
+            host=whose,
+            banner=repr(banner) if banner else None,
+            how=None if banner else done_to(first.outcome),
+            port=first.port,
+        )
+    ]
 
 
-def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Reading]:
+def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[CheckFact]:
     """A name with several addresses, of which those that are tried first are dead."""
     concerned: list[tuple[Called, Called]] = []
     for calls in by_source.values():
@@ -166,13 +202,18 @@ def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> lis
     dead_one, good_one = concerned[0]
     labels = [node.label for node in survey.nodes]
     harmed = tuple(labels[one.source] for one, _ in concerned)
-    text = (
-        f"check: MASTER_ADDR has the address {dead_one.ip} before {good_one.ip}; calls to the first are "
-        f"{done_to(dead_one.outcome)} for {named(labels, (one.source for one, _ in concerned))}, the second is answered"
-    )
     home = next((node.label for node in survey.nodes if node.stores), "")
-    values = {"dead": dead_one.ip, "good": good_one.ip}
-    return [Reading(text, (home,) if home else (), harmed, values)]
+    return [
+        observe(
+            "first-address-of-name-dead",
+            (home,) if home else (),
+            harmed,
+            dead=dead_one.ip,
+            good=good_one.ip,
+            how=done_to(dead_one.outcome),
+            others=named(labels, (one.source for one, _ in concerned)),
+        )
+    ]
 
 
 def _is_loopback(ip: str) -> bool:

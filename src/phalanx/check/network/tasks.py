@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.network.blocked import Table
 from phalanx.check.network.nodes import Node, family_of
 from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, named, places, usual_outcome
-from phalanx.check.reading import Reading
 from phalanx.check.tf_cluster import Cluster, Task, read_cluster
 from phalanx.check.witness import Witness
 
@@ -27,7 +27,7 @@ def find_tasks(nodes: Sequence[Node], witnesses: Mapping[str, Witness]) -> dict[
     return found
 
 
-def judge_tasks(survey: Survey, table: Table) -> list[Reading]:
+def judge_tasks(survey: Survey, table: Table) -> list[CheckFact]:
     """A task's port alone: what is wrong with the whole host is said by the table of pairs."""
     shut: dict[tuple[int, int], list[Called]] = {}
     for one in survey.of("task"):
@@ -44,11 +44,18 @@ def judge_tasks(survey: Survey, table: Table) -> list[Reading]:
         label = table.labels[number]
         others = sorted({one.source for one in calls})
         how = done_to(usual_outcome(calls))
-        said = icmp_words(calls)
-        text = (
-            f"check: port {port} of {label} ({task.place} in TF_CONFIG) is {how} for {named(table.labels, others)} "
-            f"({places(calls)}{f'; {said}' if said else ''}), while other ports of it are answered"
+        found.append(
+            observe(
+                "task-port-blocked",
+                (label,),
+                table.label(*others),
+                port=port,
+                task=task.place,
+                how=how,
+                others=named(table.labels, others),
+                places=places(calls),
+                icmp=icmp_words(calls) or None,
+                subnet=survey.nodes[number].subnet,
+            )
         )
-        values = {"port": str(port), "host": label, "how": how, "subnet": survey.nodes[number].subnet}
-        found.append(Reading(text, (label,), table.label(*others), values))
     return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from phalanx.check.network.talks import Called
-from phalanx.check.witness import name_all
+from phalanx.model.ranks import name_all
 
 # What happened to a call, as a participle.
 _DONE = {

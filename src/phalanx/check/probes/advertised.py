@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from phalanx.check.advertised import gloo_address, mpi_addresses, nccl_address
 from phalanx.check.agreement import several_hosts, uses
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import INNER, Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, one_per_network
 from phalanx.model import Unchecked
+from phalanx.model.ranks import name_all
 
 _CHOOSERS = {"Gloo": ("gloo", gloo_address), "NCCL": ("nccl", nccl_address)}
 _VARIABLES = {"Gloo": "GLOO_SOCKET_IFNAME", "NCCL": "NCCL_SOCKET_IFNAME"}
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only between hosts: on one machine every address will do."""
     if not several_hosts(witnesses):
         return
@@ -57,37 +59,28 @@ def _asks_for_own_name(one: Witness, options: CheckOptions) -> bool:
     return not is_named and not (one.variable("TF_CONFIG") and not one.variable("MASTER_ADDR"))
 
 
-def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[Reading]:
+def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[CheckFact]:
     """A host's own name: missing, or of an address that is not (any more) its own."""
     for one in asking:
         name = str(one.section("names").get("own") or "")
         found = one.lookup(name)
         if found is None:
             continue
-        values = {
-            "host": one.host,
+        values: dict[str, Any] = {
             "name": name,
             "address": next(iter(one.addresses()), ""),
             "interface": _interface(one),
         }
         if not found["addresses"]:
-            yield Reading(
-                f"check: the own name of {one.label} does not resolve there ({found.get('error') or 'no address'})",
-                accused=(one.label,),
-                values=values,
-            )
+            yield observe("own-name-missing", (one.label,), error=found.get("error") or "no address", **values)
         elif not found["bindable"]:
-            yield Reading(
-                f"check: the own name of {one.label} resolves there to {', '.join(found['addresses'])}, which it does not have; "
-                f"it has {', '.join(one.addresses()) or 'no address'}",
-                accused=(one.label,),
-                values=values,
-            )
+            seen, has = ", ".join(found["addresses"]), ", ".join(one.addresses()) or "no address"
+            yield observe("own-name-stale", (one.label,), seen=seen, has=has, **values)
         else:
             yield from _as_others_see(one, name, hosts)
 
 
-def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[Reading]:
+def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[CheckFact]:
     """That others cannot resolve a name need not matter; that they get another host's address does."""
     if sum(str(other.section("names").get("own")) == name for other in hosts) > 1:
         return  # two hosts of one name: neither is wrong
@@ -96,15 +89,20 @@ def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterabl
         outside = [a for a in addresses if not ipaddress.ip_address(a.partition("%")[0]).is_loopback]
         if outside and not any(one.owns(a) for a in outside):
             owner = next((third.host for third in hosts if any(third.owns(a) for a in outside)), None)
-            yield Reading(
-                f"check: {other.label} takes {name} for {', '.join(outside)}, "
-                f"{f'which is {owner}' if owner else 'which no host here has'}; {one.label} has {', '.join(one.addresses()[:3])}",
-                accused=(other.label,),
-                values={"name": name, "address": next(iter(one.addresses()), ""), "there": other.label},
+            yield observe(
+                "name-of-peer-stale",
+                (other.label,),
+                name=name,
+                seen=", ".join(outside),
+                owner=owner,
+                nobody=owner is None,
+                peer=one.label,
+                has=", ".join(one.addresses()[:3]),
+                address=next(iter(one.addresses()), ""),
             )
 
 
-def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterable[Reading]:
+def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterable[CheckFact]:
     by_label = {one.label: one for one in hosts}
     variable = _VARIABLES[title]
     local = {label: a for label, a in told.items() if ipaddress.ip_address(a).is_loopback}
@@ -115,15 +113,15 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
         name = str(one.section("names").get("own") or "")
         if title == "Gloo" and not (one.lookup(name) or {}).get("bindable"):
             continue  # said already: the name does not resolve, or is stale
-        why = "its own name resolves to it" if title == "Gloo" else "it has no other"
-        values = {
-            "variable": variable,
-            "interface": _interface(one),
-            "address": next(iter(one.addresses()), ""),
-            "name": name,
-        }
-        yield Reading(
-            f"check: {title} on {label} would give the other hosts {address} ({why})", accused=(label,), values=values
+        yield observe(
+            "loopback-told",
+            (label,),
+            library=title,
+            address=address,
+            by_own_name=title == "Gloo",
+            variable=variable,
+            interface=_interface(one),
+            name=name,
         )
     outside = {label: a for label, a in told.items() if label not in local}
     shared: dict[str, list[str]] = {}
@@ -131,26 +129,32 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
         shared.setdefault(address, []).append(label)
     for address, labels in shared.items():
         if len(labels) > 1:
-            one = by_label[labels[0]]
-            yield Reading(
-                f"check: {title} on {name_all(labels)} would give the others the same address {address}",
-                accused=tuple(labels),
-                values={"variable": variable, "interface": _interface(one, without=address)},
+            interface = _interface(by_label[labels[0]], without=address)
+            yield observe(
+                "same-address-told-twice",
+                tuple(labels),
+                library=title,
+                address=address,
+                variable=variable,
+                interface=interface,
             )
     families = {label: ipaddress.ip_address(a).version for label, a in outside.items()}
     if len(set(families.values())) > 1:
         six = [f"{label} ({outside[label]})" for label, family in families.items() if family == 6]
         four = [f"{label} ({outside[label]})" for label, family in families.items() if family == 4]
         few = min((six, four), key=len)
-        yield Reading(
-            f"check: {title} would use IPv6 on {name_all(six)} but IPv4 on {name_all(four)}",
-            accused=tuple(entry.partition(" (")[0] for entry in few) if len(six) != len(four) else (),
-            harmed=tuple(families) if len(six) == len(four) else (),
-            values={"variable": variable},
+        yield observe(
+            "address-family-mixed",
+            tuple(entry.partition(" (")[0] for entry in few) if len(six) != len(four) else (),
+            tuple(families) if len(six) == len(four) else (),
+            library=title,
+            six=name_all(six),
+            four=name_all(four),
+            variable=variable,
         )
 
 
-def _mpi(hosts: Sequence[Witness]) -> Iterable[Reading]:
+def _mpi(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
     """Open MPI tells all addresses, and a peer that has the same one takes itself for the other."""
     shared: dict[str, list[Witness]] = {}
     for one in hosts:
@@ -167,10 +171,12 @@ def _mpi(hosts: Sequence[Witness]) -> Iterable[Reading]:
                 ),
                 "",
             )
-            yield Reading(
-                f"check: MPI on {name_all(one.label for one in owners)} would give the others the same address {address} ({name})",
-                accused=tuple(one.label for one in owners),
-                values={"interface": name, "wanted": _interface(owners[0], without=address)},
+            yield observe(
+                "docker0-same-address",
+                tuple(one.label for one in owners),
+                address=address,
+                interface=name,
+                wanted=_interface(owners[0], without=address),
             )
 
 

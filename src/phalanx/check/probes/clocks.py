@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness, one_per_network
 from phalanx.model import Unchecked
 
 _APART_S = 5.0
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Against the median of all; what the way there took is taken off first."""
     told = [one for one in one_per_network(witnesses) if one.clock_ahead is not None]
     if len(told) < 2:
@@ -27,9 +27,13 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
             whole = abs(apart) * (2 if len(told) == 2 else 1)
             other = next(peer for peer in told if peer is not one)
             against = other.label if len(told) == 2 else "the others"
-            yield Reading(
-                f"check: the clock of {one.label} is {whole:.1f} s {'ahead of' if apart > 0 else 'behind'} {against}",
-                accused=() if len(told) == 2 else (one.label,),
-                harmed=tuple(peer.label for peer in told) if len(told) == 2 else (),
-                values={"there": one.label},
+            yield observe(
+                "clocks-apart",
+                () if len(told) == 2 else (one.label,),
+                tuple(peer.label for peer in told) if len(told) == 2 else (),
+                clock=one.label,
+                seconds=round(whole, 1),
+                ahead=apart > 0,
+                behind=apart <= 0,
+                others=against,
             )

@@ -6,25 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from phalanx.check.agreement import split_of
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _SHOWN = 3
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Of the scripts and folders that the user names."""
     for given in options.code:
         found = {one.label: one.section("code").get(given) for one in witnesses if "code" in one.facts}
         absent = tuple(label for label, digests in found.items() if digests is None)
         if absent:
-            yield Reading(f"check: {given} is not there on {name_all(absent)}", accused=absent, values={"path": given})
+            yield observe("code-missing", absent, path=given)
         yield from _differing(given, [one for one in witnesses if found.get(one.label)], found)
 
 
-def _differing(given: str, told: Sequence[Witness], found: Mapping[str, Any]) -> Iterable[Reading]:
+def _differing(given: str, told: Sequence[Witness], found: Mapping[str, Any]) -> Iterable[CheckFact]:
     files = sorted({file for one in told for file in found[one.label]})
     odd: dict[str, None] = {}
     different: list[str] = []
@@ -35,10 +35,10 @@ def _differing(given: str, told: Sequence[Witness], found: Mapping[str, Any]) ->
             odd.update(dict.fromkeys(split.odd))
     if different:
         more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
-        whom = f"; {name_all(odd)} alone with it" if odd else ""
-        yield Reading(
-            f"check: the code in {given} differs between the hosts: {', '.join(different[:_SHOWN])}{more}{whom}",
-            accused=tuple(odd),
-            harmed=() if odd else tuple(one.label for one in told),
-            values={"path": given, "there": name_all(odd) or "all hosts"},
+        yield observe(
+            "code-differs",
+            tuple(odd),
+            () if odd else tuple(one.label for one in told),
+            path=given,
+            files=", ".join(different[:_SHOWN]) + more,
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import INNER, Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, one_per_network
 from phalanx.model import Unchecked
+from phalanx.model.ranks import name_all
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only what leads outside counts."""
     addresses: dict[str, list[tuple[Witness, str]]] = {}
     hardware: dict[str, list[tuple[Witness, str]]] = {}
@@ -29,19 +30,15 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         if len({one.label for one, _ in owners}) > 1:
             labels = tuple(dict.fromkeys(one.label for one, _ in owners))
             where = name_all(f"{one.label} ({name})" for one, name in owners)
-            yield Reading(
-                f"check: {shared} is an address of {where} at once",
-                accused=labels,
-                values={"interface": owners[-1][1], "host": owners[-1][0].host},
-            )
+            host, interface = owners[-1][0].host, owners[-1][1]
+            yield observe("duplicate-address", labels, address=shared, there=where, interface=interface, host=host)
     for mac, owners in hardware.items():
         if len({one.label for one, _ in owners}) > 1 and _share_a_network(owners):
             labels = tuple(dict.fromkeys(one.label for one, _ in owners))
             where = name_all(f"{one.label} ({name})" for one, name in owners)
-            yield Reading(
-                f"check: {mac} is the hardware address of {where} at once",
-                accused=labels,
-                values={"interface": owners[-1][1], "host": owners[-1][0].host},
+            host, interface = owners[-1][0].host, owners[-1][1]
+            yield observe(
+                "duplicate-hardware-address", labels, address=mac, there=where, interface=interface, host=host
             )
 
 

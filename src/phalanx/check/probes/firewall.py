@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from phalanx.check.agreement import several_hosts
+from phalanx.check.check_fact import STORE_CALLED, CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import STORE_CALLED, Reading
 from phalanx.check.witness import Witness, one_per_network
 from phalanx.model import Unchecked
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only between hosts: nobody filters loopback."""
     if not several_hosts(witnesses):
         return
@@ -26,11 +26,9 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
             continue
         for row in firewall.get("closing", ()):
             if row["hook"] == "input" and _is_listener(one, witnesses) and names_port(row["rule"], int(port)):
-                yield Reading(
-                    f"check: the firewall of {one.label} turns port {port} of the store away: {row['rule']} (table {row['table']}, chain {row['chain']})",
-                    accused=(one.label,),
-                    values={"port": port},
-                    unless=STORE_CALLED,
+                rule = f"{row['rule']} (table {row['table']}, chain {row['chain']})"
+                yield observe(
+                    "firewall-rule-on-store-port", (one.label,), port=int(port), rule=rule, unless=STORE_CALLED
                 )
                 break
 

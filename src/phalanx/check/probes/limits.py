@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from phalanx.check.agreement import world_size
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
@@ -21,7 +21,7 @@ _LITTLE_MEMORY = 512 << 20
 _LOCKED = 64 << 20
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Host by host; ranks that share a host and its limits say it once."""
     size = world_size(witnesses) or len(witnesses)
     seen: set[tuple[str, str]] = set()
@@ -30,74 +30,57 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         if not limits:
             continue
         for reading in _of(one, limits, size):
-            key = (one.host, reading.text.replace(one.label, ""))
+            key = (one.host, f"{reading.fact.id} {sorted(reading.fact.fields.items())}")
             if key not in seen:
                 seen.add(key)
                 yield reading
 
 
-def _of(one: Witness, limits: Any, size: int) -> Iterable[Reading]:
+def _of(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
     yield from _files(one, limits, size)
     processes, hard = limits.get("nproc") or (None, None)
     if processes is not None and processes < _FEW_PROCESSES and one.section("who").get("uid") != 0:
-        yield Reading(
-            f"check: {one.label} may have {processes} processes and threads (ulimit -u)",
-            accused=(one.label,),
-            values={"value": str(hard or 65536)},
-        )
+        yield observe("process-limit", (one.label,), soft=processes, value=hard or 65536)
     locked, _ = limits.get("memlock") or (None, None)
     if limits.get("infiniband") and locked is not None and locked < _LOCKED and one.section("who").get("uid") != 0:
-        yield Reading(
-            f"check: {one.label} may lock {_size(locked)} of memory (ulimit -l), but has InfiniBand ({', '.join(limits['infiniband'][:3])})",
-            accused=(one.label,),
-        )
+        devices = ", ".join(limits["infiniband"][:3])
+        yield observe("locked-memory-small", (one.label,), size=_size(locked), devices=devices)
     yield from _shared_memory(one, limits)
     group = limits.get("group") or {}
     if group.get("memory") is not None and group.get("memory_used") is not None:
         left = group["memory"] - group["memory_used"]
         if left < _LITTLE_MEMORY:
-            yield Reading(
-                f"check: the container of {one.label} has {_size(max(left, 0))} of its {_size(group['memory'])} of memory left",
-                accused=(one.label,),
-            )
+            yield observe("container-memory-low", (one.label,), left=_size(max(left, 0)), limit=_size(group["memory"]))
 
 
-def _files(one: Witness, limits: Any, size: int) -> Iterable[Reading]:
+def _files(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
     soft, hard = limits.get("nofile") or (None, None)
     needed = _FILES_OF_A_RANK + _FILES_OF_A_PEER * size
     if soft is not None and soft < max(_USUAL_FILES, needed):
         allowed = 65536 if hard is None else min(hard, 1048576)
-        yield Reading(
-            f"check: {one.label} may have {soft} files open (ulimit -n); a job of {size} ranks can need {max(needed, _USUAL_FILES)}",
-            accused=(one.label,),
-            values={
-                "value": str(max(allowed, soft)),
-                "raise": f"ulimit -n {allowed}" if allowed > soft else "",
-                "beyond": "yes" if allowed < max(needed, _USUAL_FILES) else "",
-            },
+        wanted = max(needed, _USUAL_FILES)
+        yield observe(
+            "open-files-limit",
+            (one.label,),
+            soft=soft,
+            size=size,
+            needed=wanted,
+            value=max(allowed, soft),
+            allowed=allowed if allowed > soft else None,
+            beyond=allowed < wanted,
         )
 
 
-def _shared_memory(one: Witness, limits: Any) -> Iterable[Reading]:
+def _shared_memory(one: Witness, limits: Any) -> Iterable[CheckFact]:
     shm = limits.get("shm")
     if shm is None:
-        yield Reading(f"check: there is no /dev/shm on {one.label}", accused=(one.label,), values={"size": "none"})
+        yield observe("shared-memory-small", (one.label,), absent=True)
     elif shm["read_only"]:
-        yield Reading(
-            f"check: /dev/shm on {one.label} is read-only", accused=(one.label,), values={"size": _size(shm["size"])}
-        )
+        yield observe("shared-memory-small", (one.label,), read_only=True, size=_size(shm["size"]))
     elif shm["size"] < _SMALL_SHM:
-        yield Reading(
-            f"check: /dev/shm on {one.label} holds only {_size(shm['size'])}",
-            accused=(one.label,),
-            values={"size": _size(shm["size"])},
-        )
+        yield observe("shared-memory-small", (one.label,), small=True, size=_size(shm["size"]))
     elif shm["free"] < _LITTLE_SHM_LEFT:
-        yield Reading(
-            f"check: /dev/shm on {one.label} has {_size(shm['free'])} of its {_size(shm['size'])} left",
-            accused=(one.label,),
-            values={"size": _size(shm["size"])},
-        )
+        yield observe("shared-memory-small", (one.label,), left=_size(shm["free"]), size=_size(shm["size"]))
 
 
 def _size(count: int) -> str:

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.check.advertised import nccl_admits, nccl_interfaces
 from phalanx.check.agreement import several_hosts
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import INNER, Witness, name_all, one_per_network
+from phalanx.check.witness import INNER, Witness, one_per_network
 from phalanx.model import Unchecked
+from phalanx.model.ranks import name_all
 
 # Lists of exact names, separated by commas.
 _EXACT = ("GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include")  # fmt: skip
 _NCCL = ("NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """On every host; what two ranks of a host are told alike is said once."""
     seen: set[tuple[str, str, str]] = set()
     many = several_hosts(witnesses)
@@ -38,50 +39,49 @@ def _is_nccl_syntax_elsewhere(variable: str, value: str) -> bool:
     return variable not in _NCCL and value[:1] in "^="
 
 
-def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[Reading]:
+def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[CheckFact]:
     has = ", ".join(name for name, facts in one.interfaces.items() if facts["addresses"]) or "none with an address"
     good = _outward(one)
-    values = {"variable": variable, "has": has, "good": good[0] if good else "", "there": one.label}
+    best = good[0] if good else ""
     if variable in _NCCL:
         matching = [name for name in one.interfaces if nccl_admits(value, name)]
         chosen = matching if not value.startswith("^") else []
         missing = [value] if not matching else []
         taken = nccl_interfaces(one, value)
         if many and value.startswith("^") and taken and one.interfaces[taken[0]]["loopback"]:
-            yield Reading(
-                f"check: {variable}={value} leaves {taken[0]}, the loopback interface, on {one.label}, which NCCL then takes first",
-                accused=(one.label,),
-                values={**values, "good": f"{value},{taken[0]}" if len(taken) > 1 else values["good"]},
-            )
+            right = f"{value},{taken[0]}" if len(taken) > 1 else best
+            yield observe("interface-loopback", (one.label,), variable=variable, value=value, good=right)
     else:
         parts = value.split(",")
         chosen = [part for part in parts if part in one.interfaces]
         missing = [part for part in parts if part not in one.interfaces and not _is_network_of(one, part)]
     for part in missing:
-        yield Reading(
-            f"check: {variable}={part}, but there is no such interface on {one.label}; found {has}",
-            accused=(one.label,),
-            values=values,
-        )
+        yield observe("interface-missing", (one.label,), variable=variable, value=part, has=has, good=best)
     for name in chosen:
         facts = one.interfaces[name]
         if not facts["up"] or not facts["running"]:
-            state = "down" if not facts["up"] else "without a carrier"
-            yield Reading(
-                f"check: {variable}={value}, but {name} on {one.label} is {state}", accused=(one.label,), values=values
+            yield observe(
+                "interface-not-usable",
+                (one.label,),
+                variable=variable,
+                value=value,
+                interface=name,
+                down=not facts["up"],
+                no_carrier=bool(facts["up"]),
+                good=best,
             )
         elif not facts["addresses"]:
-            yield Reading(
-                f"check: {variable}={value}, but {name} on {one.label} has no address",
-                accused=(one.label,),
-                values=values,
+            yield observe(
+                "interface-not-usable",
+                (one.label,),
+                variable=variable,
+                value=value,
+                interface=name,
+                no_address=True,
+                good=best,
             )
     if many and chosen and all(one.interfaces[name]["loopback"] for name in chosen):
-        yield Reading(
-            f"check: {variable}={value} is the loopback interface on {one.label}, which no other host can reach",
-            accused=(one.label,),
-            values=values,
-        )
+        yield observe("interface-loopback", (one.label,), variable=variable, value=value, good=best)
 
 
 def _is_network_of(one: Witness, part: str) -> bool:
@@ -93,7 +93,7 @@ def _is_network_of(one: Witness, part: str) -> bool:
     return "/" in part and any(ipaddress.ip_address(address) in wanted for address in one.addresses(loopback=True))
 
 
-def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:
+def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[CheckFact]:
     """Whether the interfaces chosen lie in one network; where a host has one in the majority's network, it is told."""
     places: dict[str, list[Witness]] = {}
     for one in hosts:
@@ -115,16 +115,18 @@ def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[Reading]:
             back = next((found for peer in most if (found := _in_network(peer, other))), None)
             if better is None and back is None:
                 continue  # no network that both have: they may well be routed
-            yield Reading(
-                f"check: {variable}={one.variable(variable)} on {one.label} is in {other}, but on {name_all(peer.label for peer in most)} "
-                f"it is in {network}",
-                accused=(one.label,) if len(most) > len(there) else (),
-                harmed=tuple(peer.label for peer in hosts),
-                values={
-                    "variable": variable,
-                    "there": one.label if better else name_all(p.label for p in most),
-                    "good": better or back or "",
-                },
+            yield observe(
+                "interface-differs",
+                (one.label,) if len(most) > len(there) else (),
+                tuple(peer.label for peer in hosts),
+                variable=variable,
+                value=one.variable(variable),
+                host=one.label,
+                other=other,
+                most=name_all(peer.label for peer in most),
+                network=network,
+                change=one.label if better else name_all(p.label for p in most),
+                good=better or back or "",
             )
 
 

@@ -6,8 +6,8 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 
 from phalanx.check.agent.names import configured
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
 from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
@@ -15,7 +15,7 @@ _PROXY = ("grpc_proxy", "https_proxy", "http_proxy")  # in the order in which gR
 _EXCEPT = ("no_grpc_proxy", "no_proxy")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only where TF_CONFIG tells that tasks speak gRPC."""
     for one in witnesses:
         if not one.variable("TF_CONFIG"):
@@ -27,10 +27,13 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         exceptions = next((one.variable(name) or "" for name in _EXCEPT if one.variable(name)), "")
         through = [host for host in hosts if not is_excepted(host, exceptions)]
         if through:
-            yield Reading(
-                f"check: {proxy}={one.variable(proxy)} on {one.label} would take gRPC to {', '.join(through[:3])} through the proxy",
-                accused=(one.label,),
-                values={"hosts": ",".join(hosts)},
+            yield observe(
+                "proxy-between-tasks",
+                (one.label,),
+                variable=proxy,
+                proxy=one.variable(proxy),
+                through=", ".join(through[:3]),
+                tasks=",".join(hosts),
             )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from phalanx.check.agreement import split_of, world_size
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 from phalanx.model.ranks import name_ranks
 
@@ -21,7 +21,7 @@ _PAIRS = (
 )
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with who is who."""
     yield from _not_numbers(witnesses)
     yield from _unset(witnesses)
@@ -41,19 +41,15 @@ def _is_overruled(told: Sequence[Witness]) -> bool:
     )
 
 
-def _not_numbers(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+def _not_numbers(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"):
         bad = [one for one in witnesses if one.variable(name) is not None and _number(one, name) is None]
         for value in dict.fromkeys(one.variable(name) or "" for one in bad):
             where = tuple(one.label for one in bad if (one.variable(name) or "") == value)
-            yield Reading(
-                f"check: {name}={value!r} on {name_all(where)} is not a number from 0 on",
-                accused=where,
-                values={"name": name},
-            )
+            yield observe("rank-not-a-number", where, name=name, value=repr(value))
 
 
-def _unset(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+def _unset(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     """RANK or WORLD_SIZE that a party lacks, though it has the rest of a job's variables and the others have it."""
     for name, other in (("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")):
         having = [one for one in witnesses if one.variable(name) is not None]
@@ -61,28 +57,15 @@ def _unset(witnesses: Sequence[Witness]) -> Iterable[Reading]:
         if lacking and len(having) > len(lacking):
             where = tuple(one.label for one in lacking)
             right = having[0].variable(name) if name == "WORLD_SIZE" else ""
-            yield Reading(
-                f"check: {name} is not set on {name_all(where)}, but on {len(having)} others",
-                accused=where,
-                values={"right": right or "", "name": name},
-            )
+            yield observe("rank-variable-unset", where, name=name, count=len(having), right=right or None)
 
 
 def _numbering(
     told: Sequence[Witness], rank_name: str, size_name: str, witnesses: Sequence[Witness], options: CheckOptions
-) -> Iterable[Reading | Unchecked]:
+) -> Iterable[CheckFact | Unchecked]:
     split = split_of(told, lambda one: one.variable(size_name))
     if split is not None:
-        advice = (
-            f"Set it to {split.common} on {name_all(split.odd)}."
-            if split.common
-            else f"There are {len(told)} ranks here: set it to {len(told)}."
-        )
-        yield Reading(
-            f"check: {size_name} differs between the ranks: {split.told()}",
-            accused=split.odd,
-            values={"advice": advice},
-        )
+        yield observe("world-size-differs", split.odd, name=size_name, count=len(told), **split.fields())
     holders: dict[int, list[str]] = {}
     for one in told:
         number = _number(one, rank_name)
@@ -92,19 +75,23 @@ def _numbering(
     for number, labels in holders.items():
         if len(labels) > 1:
             free = [rank for rank in range(size or 0) if rank not in holders]
-            yield Reading(
-                f"check: {rank_name}={number} is given to {len(labels)} processes, on {name_all(labels)}",
-                accused=tuple(labels),
-                values={
-                    "advice": f"{name_ranks(free).capitalize()} is free." if len(free) == 1 else "",
-                    "name": rank_name,
-                },
+            yield observe(
+                "rank-duplicate",
+                tuple(labels),
+                name=rank_name,
+                value=str(number),
+                count=len(labels),
+                free=name_ranks(free) if len(free) == 1 else None,
             )
         if size is not None and number >= size:
-            yield Reading(
-                f"check: {rank_name}={number} on {name_all(labels)} is out of range: {size_name} is {size}, so ranks go from 0 to {size - 1}",
-                accused=tuple(labels),
-                values={"name": rank_name, "size": str(size)},
+            yield observe(
+                "rank-out-of-range",
+                tuple(labels),
+                name=rank_name,
+                value=str(number),
+                size_name=size_name,
+                size=size,
+                last=size - 1,
             )
     yield from _absent(told, holders, size, size_name, witnesses)
 
@@ -115,7 +102,7 @@ def _absent(
     size: int | None,
     size_name: str,
     witnesses: Sequence[Witness],
-) -> Iterable[Reading | Unchecked]:
+) -> Iterable[CheckFact | Unchecked]:
     if size is None:
         return
     absent = sorted(set(range(size)) - set(holders))
@@ -128,10 +115,14 @@ def _absent(
     elif len(told) == len(witnesses) and all(
         (_number(one, "LOCAL_WORLD_SIZE") or 1) == 1 or _is_whole_node(one, told) for one in told
     ):
-        yield Reading(
-            f"check: {size_name} is {size}, but {name_ranks(absent)} {'is' if len(absent) == 1 else 'are'} nowhere; seen: {name_ranks(holders)}",
-            harmed=tuple(one.label for one in told),
-            values={"absent": name_ranks(absent), "size": str(size)},
+        yield observe(
+            "rank-missing",
+            (),
+            tuple(one.label for one in told),
+            name=size_name,
+            size=size,
+            absent=name_ranks(absent),
+            seen=name_ranks(holders),
         )
     else:
         yield Unchecked(f"{name_ranks(absent)} of {size}", "all ranks: one party a rank, not one a host")
@@ -142,14 +133,18 @@ def _is_whole_node(one: Witness, told: Sequence[Witness]) -> bool:
     return sum(other.network == one.network for other in told) >= (_number(one, "LOCAL_WORLD_SIZE") or 1)
 
 
-def _local(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+def _local(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     for one in witnesses:
         local, count = _number(one, "LOCAL_RANK"), _number(one, "LOCAL_WORLD_SIZE")
         if local is not None and count is not None and local >= count:
-            yield Reading(
-                f"check: LOCAL_RANK={local} on {one.label} is out of range: LOCAL_WORLD_SIZE is {count}, so ranks go from 0 to {count - 1}",
-                accused=(one.label,),
-                values={"name": "LOCAL_RANK", "size": str(count)},
+            yield observe(
+                "rank-out-of-range",
+                (one.label,),
+                name="LOCAL_RANK",
+                value=str(local),
+                size_name="LOCAL_WORLD_SIZE",
+                size=count,
+                last=count - 1,
             )
     places: dict[tuple[str, int], list[str]] = {}
     for one in witnesses:
@@ -157,11 +152,7 @@ def _local(witnesses: Sequence[Witness]) -> Iterable[Reading]:
             places.setdefault((one.network, local), []).append(one.label)
     for (_, local), labels in places.items():
         if len(labels) > 1:
-            yield Reading(
-                f"check: LOCAL_RANK={local} is given to {len(labels)} processes, on {name_all(labels)}",
-                accused=tuple(labels),
-                values={"name": "LOCAL_RANK"},
-            )
+            yield observe("rank-duplicate", tuple(labels), name="LOCAL_RANK", value=str(local), count=len(labels))
 
 
 def _number(witness: Witness, name: str) -> int | None:

@@ -6,26 +6,27 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from phalanx.check.agreement import address_for_others, several_hosts, split_of_variable
+from phalanx.check.check_fact import STORE_REACHED, CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import STORE_REACHED, Reading
-from phalanx.check.witness import Place, Witness, name_all, one_per_network
+from phalanx.check.witness import Place, Witness, one_per_network
 from phalanx.model import Unchecked
+from phalanx.model.ranks import name_all
 
 _NAME = "MASTER_ADDR"
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with where the ranks are to meet."""
     yield from _missing(witnesses)
     told = [witness for witness in witnesses if witness.variable(_NAME)]
     split = split_of_variable(told, _NAME)
     if split is not None:
-        advice = f"Set it to {split.common} on {name_all(split.odd)}." if split.common else "Set it to one value."
-        yield Reading(
-            f"check: {_NAME} differs between the ranks: {split.told()}", accused=split.odd, values={"advice": advice}
-        )
+        zero = _host_of_rank_zero(witnesses)
+        address = address_for_others(zero, witnesses) if zero is not None and several_hosts(witnesses) else None
+        yield observe("master-addr-differs", split.odd, zero=address, **split.fields())
     places: dict[Place, list[Witness]] = {}
     for one in witnesses:
         if one.place is not None and (split is None or one.place.address == split.common):  # the odd ones were named
@@ -38,7 +39,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
         yield from _value(there[0].place, there, witnesses)
 
 
-def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+def _missing(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     """Ranks of one job that were told of a world but not where it meets."""
     lacking = [
         one
@@ -55,14 +56,10 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[Reading]:
     if value is None and first is not None:
         value = address_for_others(first, witnesses) if several_hosts(witnesses) else "127.0.0.1"
     labels = tuple(one.label for one in lacking)
-    yield Reading(
-        f"check: {_NAME} is not set on {name_all(labels)}, though WORLD_SIZE says that there are several ranks",
-        accused=labels,
-        values={"value": value or "", "there": name_all(labels)},
-    )
+    yield observe("master-addr-unset", labels, value=value)
 
 
-def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
+def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[CheckFact | Unchecked]:
     value = place.address
     labels = tuple(one.label for one in told)
     unresolved = [one for one in told if not (one.lookup(value) or {"addresses": ["?"]})["addresses"]]
@@ -72,10 +69,15 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         known = next((address for one in told for address in (one.lookup(value) or {}).get("addresses", ())), None)
         owner = _host_of_rank_zero(witnesses)
         address = known or (address_for_others(owner, witnesses) if owner is not None else "")
-        yield Reading(
-            f"check: {place.variable}={place.written(value)} does not resolve on {name_all(where)} ({error}){_why(value)}",
-            accused=where,
-            values={"address": _to_write(place, address), "there": name_all(where)},
+        yield observe(
+            "master-addr-unresolvable",
+            where,
+            variable=place.variable,
+            value=place.written(value),
+            error=error,
+            is_url="://" in value,
+            has_port=re.fullmatch(r"[\w.-]+:\d+", value) is not None,
+            address=_to_write(place, address),
         )
         return
     if not several_hosts(witnesses):
@@ -99,27 +101,22 @@ def _to_write(place: Place, address: str) -> str:
     return place.written(address) if address else ""
 
 
-def _why(value: str) -> str:
-    """What a value that is no name looks like."""
-    if "://" in value:
-        return ", because it is written like a URL"
-    if re.fullmatch(r"[\w.-]+:\d+", value):
-        return ", because a port stands behind it"
-    return ""
-
-
-def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> Reading:
+def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> CheckFact:
     owner = _host_of_rank_zero(witnesses)
     address = address_for_others(owner, witnesses) if owner is not None else ""
     hosts = one_per_network(witnesses)
-    return Reading(
-        f"check: {place.variable}={place.written(place.address)} means every host itself, but the ranks are on {len(hosts)} hosts ({name_all(one.host for one in hosts)})",
-        accused=labels,
-        values={"address": _to_write(place, address)},
+    return observe(
+        "master-addr-loopback",
+        labels,
+        variable=place.variable,
+        value=place.written(place.address),
+        count=len(hosts),
+        all_hosts=name_all(one.host for one in hosts),
+        address=_to_write(place, address),
     )
 
 
-def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[Reading | Unchecked]:
+def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[CheckFact | Unchecked]:
     """Whose address it is, as each host sees it."""
     value = place.address
     zero = _host_of_rank_zero(witnesses)
@@ -130,10 +127,15 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
     owned = {address: next((one for one in hosts if one.owns(address)), None) for address in everything}
     if everything and not any(owned.values()):
         has = "; ".join(f"{one.host} has {', '.join(one.addresses()[:3]) or 'none'}" for one in hosts[:4])
-        yield Reading(
-            f"check: {place.variable}={place.written(value)} is {', '.join(everything[:3])}, which none of the {len(hosts)} hosts has ({has})",
-            accused=tuple(one.label for one in told),
-            values={"address": _to_write(place, address_for_others(zero, witnesses) if zero is not None else "")},
+        yield observe(
+            "master-addr-nobody",
+            tuple(one.label for one in told),
+            variable=place.variable,
+            value=place.written(value),
+            seen=", ".join(everything[:3]),
+            count=len(hosts),
+            has=has,
+            address=_to_write(place, address_for_others(zero, witnesses) if zero is not None else ""),
             unless=STORE_REACHED,  # by way of a load balancer, a service of Kubernetes, a forwarded port
         )
         return
@@ -146,18 +148,22 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         and zero is not None
         and not any(one is not None and one.network == zero.network for one in owned.values())
     ):
-        yield Reading(
-            f"check: {place.variable}={place.written(value)} is an address of {wrong.host}, but rank 0, which opens the store, is on {zero.host}",
-            accused=tuple(one.label for one in told),
-            values={"address": _to_write(place, address_for_others(zero, witnesses)), "host": zero.host},
+        yield observe(
+            "master-addr-wrong-host",
+            tuple(one.label for one in told),
+            variable=place.variable,
+            value=place.written(value),
+            owner=wrong.host,
+            zero=zero.host,
+            address=_to_write(place, address_for_others(zero, witnesses)),
         )
 
 
 def _partly_wrong(
     place: Place, seen: dict[str, list[str]], owned: dict[str, Witness | None], zero: Witness | None
-) -> Iterable[Reading]:
+) -> Iterable[CheckFact]:
     """A name that is right on some hosts only, or that has a dead address beside a live one."""
-    value = f"{place.variable}={place.written(place.address)}"
+    given: dict[str, Any] = {"variable": place.variable, "value": place.written(place.address)}
     owners = {address: owner for address, owner in owned.items() if owner is not None}
     right = [address for address, owner in owners.items() if zero is not None and owner.network == zero.network]
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -167,26 +173,38 @@ def _partly_wrong(
         live = [address for address in told if owned[address]]
         dead = [address for address in told if not owned[address]]
         if dead and not live:
-            yield Reading(
-                f"check: {value} is {', '.join(dead)} on {name_all(labels)}, which no host has; elsewhere it is {next(iter(owners))}",
-                accused=tuple(labels),
-                values={"address": _to_write(place, next(iter(owners)))},
+            right_one = next(iter(owners))
+            yield observe(
+                "master-addr-stale",
+                tuple(labels),
+                **given,
+                seen=", ".join(dead),
+                nobody=True,
+                right=right_one,
+                address=_to_write(place, right_one),
             )
         elif right and live and not set(live) & set(right):
-            yield Reading(
-                f"check: {value} is {live[0]} on {name_all(labels)}, which is {owners[live[0]].host}; elsewhere it is {right[0]}",
-                accused=tuple(labels),
-                values={"address": _to_write(place, right[0])},
+            yield observe(
+                "master-addr-stale",
+                tuple(labels),
+                **given,
+                seen=live[0],
+                owner=owners[live[0]].host,
+                right=right[0],
+                address=_to_write(place, right[0]),
             )
         elif dead:
-            yield Reading(
-                f"check: {value} resolves on {name_all(labels)} to {live[0]} and also to {', '.join(dead)}, which no host has",
-                accused=tuple(labels),
-                values={"address": _to_write(place, live[0])},
+            yield observe(
+                "dead-address-beside-live",
+                tuple(labels),
+                **given,
+                right=live[0],
+                dead=", ".join(dead),
+                address=_to_write(place, live[0]),
             )
 
 
-def _no_way(told: Sequence[Witness], place: Place) -> Iterable[Reading]:
+def _no_way(told: Sequence[Witness], place: Place) -> Iterable[CheckFact]:
     """Hosts that know no way to any of its addresses."""
     lost: dict[str, list[Witness]] = {}
     for one in told:
@@ -195,10 +213,13 @@ def _no_way(told: Sequence[Witness], place: Place) -> Iterable[Reading]:
             lost.setdefault(", ".join(ways), []).append(one)
     for addresses, ones in lost.items():
         labels = tuple(one.label for one in ones)
-        yield Reading(
-            f"check: there is no route from {name_all(labels)} to {addresses} ({place.variable}={place.written(place.address)})",
-            accused=labels,
-            values={"own": ", ".join(ones[0].addresses()) or "no address"},
+        yield observe(
+            "master-addr-unroutable",
+            labels,
+            address=addresses,
+            variable=place.variable,
+            value=place.written(place.address),
+            own=", ".join(ones[0].addresses()) or "no address",
         )
 
 

@@ -7,36 +7,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from phalanx.check.agreement import split_of_variable
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 _NAME = "MASTER_PORT"
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with the store's port."""
     told = [witness for witness in witnesses if witness.variable(_NAME) is not None]
     split = split_of_variable(told, _NAME)
     if split is not None:
-        advice = f"Set it to {split.common} on {name_all(split.odd)}." if split.common else "Set it to one value."
-        yield Reading(
-            f"check: {_NAME} differs between the ranks: {split.told()}", accused=split.odd, values={"advice": advice}
-        )
+        zero = next((one.variable(_NAME) for one in told if 0 in one.ranks), None)
+        yield observe("master-port-differs", split.odd, zero=zero, **split.fields())
     bad = {one.label: one.variable(_NAME) or "" for one in told if not _is_port(one.variable(_NAME) or "")}
     for value in dict.fromkeys(bad.values()):
         where = tuple(label for label, found in bad.items() if found == value)
-        yield Reading(
-            f"check: {_NAME}={value!r} on {name_all(where)} is not a port number between 1 and 65535", accused=where
-        )
+        yield observe("master-port-invalid", where, variable=_NAME, value=repr(value))
     for place in dict.fromkeys(one.place for one in witnesses if one.place is not None and one.place.is_endpoint):
         if place.number is None:
             where = tuple(one.label for one in witnesses if one.place == place)
-            yield Reading(
-                f"check: {place.variable}={place.written(place.address)} on {name_all(where)} has no port number between 1 and 65535 at its end",
-                accused=where,
-                values={"right": f"{place.address}:29400"},
+            yield observe(
+                "master-port-invalid",
+                where,
+                variable=place.variable,
+                value=place.written(place.address),
+                is_endpoint=True,
+                right=f"{place.address}:29400",
             )
     lacking = [
         one for one in witnesses if one.variable("MASTER_ADDR") and one.variable("RANK") and one.variable(_NAME) is None
@@ -44,37 +43,33 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     if lacking:
         where = tuple(one.label for one in lacking)
         known = next((one.variable(_NAME) for one in told), None)
-        yield Reading(
-            f"check: {_NAME} is not set on {name_all(where)}, though MASTER_ADDR is",
-            accused=where,
-            values={"value": known or "29500"},
-        )
+        yield observe("master-port-unset", where, value=known or "29500")
     yield from _in_use(witnesses)
 
 
-def _in_use(witnesses: Sequence[Witness]) -> Iterable[Reading]:
+def _in_use(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     witness = _listener(witnesses)
     place = witness.place if witness is not None else None
     if witness is None or place is None or place.number is None or _store_is_up_already(witness):
         return
-    port, named = place.number, f"port {place.number} ({place.port_variable})"
+    port = place.number
     lowest = witness.section("ports").get("unprivileged_from", 1024)
     if port < lowest and witness.section("who").get("uid") != 0:
-        yield Reading(
-            f"check: {named} on {witness.label} may only be opened by root, and the job runs as {witness.section('who').get('user')}",
-            accused=(witness.label,),
-        )
-    for row, does in _holders(witness, port):
-        who = f"process {row['pid']} ({row['command']})" if row.get("pid") else f"a process of user {row['user']}"
-        yield Reading(
-            f"check: {named} is already in use on {witness.label}: {who} {does} {row['address']}",
-            accused=(witness.label,),
-            values={
-                "pid": str(row.get("pid") or ""),
-                "free": str(_free_near(witness, port)),
-                "variable": place.port_variable,
-                "value": place.written_port(_free_near(witness, port)),
-            },
+        user = str(witness.section("who").get("user"))
+        yield observe("master-port-privileged", (witness.label,), value=port, variable=place.port_variable, user=user)
+    for row, is_listener in _holders(witness, port):
+        yield observe(
+            "master-port-in-use",
+            (witness.label,),
+            port=port,
+            variable=place.port_variable,
+            pid=row.get("pid") or None,
+            command=str(row.get("command") or ""),
+            user=None if row.get("pid") else str(row["user"]),
+            listens=is_listener,
+            connected=not is_listener,
+            at=str(row["address"]),
+            value=place.written_port(_free_near(witness, port)),
         )
         break
 
@@ -96,13 +91,13 @@ def _store_is_up_already(witness: Witness) -> bool:
     return (witness.variable("TORCHELASTIC_USE_AGENT_STORE") or "").lower() in ("true", "1")
 
 
-def _holders(witness: Witness, port: int) -> list[tuple[Mapping[str, Any], str]]:
-    """Who has the port, and how; the check's own connections, where it leads from here, are none."""
+def _holders(witness: Witness, port: int) -> list[tuple[Mapping[str, Any], bool]]:
+    """Who has the port, and whether it listens there; the check's own connections, where it leads from here, are none."""
     me = witness.section("who").get("pid") if witness.section("who").get("pid") == os.getpid() else None
     ports = witness.section("ports")
-    found = [(row, "listens on") for row in ports.get("listening", ())]
-    found += [(row, "has it as the near end of a connection, on") for row in ports.get("connected", ())]
-    return [(row, does) for row, does in found if row["port"] == port and (me is None or row.get("pid") != me)]
+    found = [(row, True) for row in ports.get("listening", ())]
+    found += [(row, False) for row in ports.get("connected", ())]
+    return [(row, listens) for row, listens in found if row["port"] == port and (me is None or row.get("pid") != me)]
 
 
 def _free_near(witness: Witness, port: int) -> int:

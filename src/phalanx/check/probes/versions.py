@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from phalanx.check.agreement import split_of
+from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
-from phalanx.check.reading import Reading
-from phalanx.check.witness import Witness, name_all
+from phalanx.check.witness import Witness
 from phalanx.model import Unchecked
 
 # A difference in these breaks or skews jobs: protocols between ranks, pickles, numerics of one rank.
@@ -17,7 +17,7 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Reading | Unchecked]:
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """One reading for each thing that differs."""
     told = [one for one in witnesses if one.section("versions")]
     questions: list[tuple[str, Callable[[Witness], str | None]]] = [("Python", _python)]
@@ -30,16 +30,12 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Rea
     for what, value_of in questions:
         split = split_of(told, value_of)
         if split is not None:
-            advice = (
-                f"Install {what} {split.common} on {name_all(split.odd)}."
-                if split.common
-                else f"Install one version of {what} everywhere."
-            )
-            yield Reading(
-                f"check: {what} differs between the hosts: {split.told()}",
-                accused=split.odd,
-                values={"advice": advice, "what": what}
-                | ({} if options.same_interpreter else {"confidence": "possible"}),
+            yield observe(
+                "versions-differ",
+                split.odd,
+                what=what,
+                confidence="" if options.same_interpreter else "possible",
+                **split.fields(),
             )
     yield from _missing(told)
 
@@ -55,17 +51,20 @@ def _package(one: Witness, name: str) -> str | None:
     return found.get(name)
 
 
-def _missing(told: Sequence[Witness]) -> Iterable[Reading]:
+def _missing(told: Sequence[Witness]) -> Iterable[CheckFact]:
     """A framework that most hosts have and some lack."""
     for name in ("torch", "tensorflow", "horovod", "jax", "keras"):
         lacking = [one.label for one in told if _package(one, name) is None]
         having = [one for one in told if _package(one, name) is not None]
         if lacking and len(having) > len(lacking):
             version = _package(having[0], name)
-            yield Reading(
-                f"check: {name} is not installed for {_interpreter(told, lacking[0])} on {name_all(lacking)}, but on {len(having)} others",
-                accused=tuple(lacking),
-                values={"package": name, "version": version or "", "python": _interpreter(told, lacking[0])},
+            yield observe(
+                "framework-missing-on-some-hosts",
+                tuple(lacking),
+                package=name,
+                python=_interpreter(told, lacking[0]),
+                count=len(having),
+                version=version,
             )
 
 
