@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.cli.consoles import consoles_app
 from phalanx.diagnose import diagnose_paths
 from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
@@ -28,6 +29,7 @@ from phalanx.zoo.schedule import Result, measured_budget, remembered, still_to_d
 from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
+faults_app.add_typer(consoles_app, name="consoles")
 Root = Annotated[Path, typer.Option("--zoo", help="The folder of the faults.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Names of faults; all if none is given.")]
 Environments = Annotated[
