@@ -257,6 +257,12 @@ def test_an_empty_and_a_foreign_file_are_said(tmp_path: Path) -> None:
     }
 
 
+def test_a_dump_that_only_begins_like_a_compressed_one_is_damaged_not_a_crash() -> None:
+    data = b"\x28\xb5\x2f\xfd\x20\x00\x07 no frame of zstd"
+    batch = read_batch([TraceInput("_dump_0", "flight recorder", data=data)], bounded=False)
+    assert batch.unchecked
+
+
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.integers(0, 5000), st.binary(max_size=8))
 def test_mangled_dumps_never_crash(seed: int, place: int, junk: bytes) -> None:

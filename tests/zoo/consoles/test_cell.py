@@ -46,11 +46,15 @@ def test_a_pod_without_the_culprit_accuses_nobody():
 
 
 def test_task_numbers_of_srun_are_ranks_only_with_a_task_for_each():
-    by_rank = _console("rank-missing", "srun-l").files["console.log"]
-    by_node = _console("rank-missing", "srun-l-torchrun").files["console.log"]
-    assert "\n23: " not in by_rank.replace(" 23: [rank23]", "")
-    heads = {line.split(": ")[0].strip() for line in by_node.splitlines() if ": " in line}
-    assert len([head for head in heads if head.isdigit()]) <= 8
+    def labels(form):
+        console = _console("rank-missing", form)
+        heads = {line.split(":")[0].strip() for line in console.files["console.log"].splitlines() if ": " in line}
+        return {int(head) for head in heads if head.isdigit()}, console.truth
+
+    ranks, truth = labels("srun-l")
+    assert ranks == set(range(truth.world)) - set(truth.true_culprits) | {0}
+    nodes, truth = labels("srun-l-torchrun")
+    assert nodes == set(range(truth.world // 8))
 
 
 def test_healthy_jobs_have_no_symptom_and_show_nothing():

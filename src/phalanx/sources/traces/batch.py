@@ -222,8 +222,8 @@ def _bytes_of(one: TraceInput) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
     size = 0
     with one.open() as raw:
-        stream = plain_stream(raw)
         try:
+            stream = plain_stream(raw)  # looks into the decompressed bytes, which may be damaged from the first
             while piece := stream.read(1 << 20):
                 pieces.append(piece)
                 size += len(piece)

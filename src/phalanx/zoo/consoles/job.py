@@ -18,7 +18,9 @@ NCCL = {
 }
 # containers bring their own: older and newer ones that are met in the field
 OTHER_NCCL = {"1.13": ("2.10.3", "11.3"), "2.2": ("2.18.6", "12.1"), "2.6": ("2.26.2", "12.6")}
-WORLDS = (8, 8, 16, 16, 16, 24, 32, 32, 64, 64, 128, 256, 1024)
+# large jobs take long to diagnose: one console in thirty
+WORLDS = (8, 8, 16, 16, 16, 24, 32, 32, 64, 64)
+LARGE = (128, 256, 512, 1024)
 PARALLELISMS = ("ddp", "fsdp", "megatron", "zero")
 _BUSES = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 
@@ -84,7 +86,8 @@ class Job:
 
 def make_job(rng: random.Random, *, nodes: int | None = None, most: int = 1024) -> Job:
     """A job drawn at random; `nodes` asks for at least so many."""
-    worlds = [one for one in WORLDS if one <= most and (nodes is None or one >= nodes * 8)]
+    sizes = LARGE if rng.random() < 1 / 30 and most >= LARGE[0] else WORLDS
+    worlds = [one for one in sizes if one <= most and (nodes is None or one >= nodes * 8)]
     world = rng.choice(worlds or [(nodes or 1) * 8])
     torch = rng.choice(TORCH)
     nccl, cuda = (OTHER_NCCL if torch in OTHER_NCCL and rng.random() < 0.3 else NCCL)[torch]
