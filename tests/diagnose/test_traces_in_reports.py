@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 
+from phalanx.diagnose.collective_analysis import Break
 from phalanx.knowledge import load_rules
+from phalanx.model.facts import fact_types
 from phalanx.report import Format, render
 from tests.conftest import Diagnose
-from tests.diagnose.formation.jobs import Call, Job
+from tests.diagnose.collective_analysis.jobs import Call, Job
 
 WATCHDOG = (
     "[rank{rank}]:[E ProcessGroupNCCL.cpp:474] [Rank {rank}] Watchdog caught collective operation timeout: "
@@ -90,9 +92,6 @@ def _renamed(dump: dict[str, object]) -> dict[str, object]:
 
 
 def test_every_kind_of_break_has_its_rule() -> None:
-    causes = {
-        rule.cause
-        for rule in load_rules()
-        if any("collective trace" in (spec.line.pattern if spec.line else "") for spec in rule.evidence)
-    }
-    assert len(causes) == 14
+    asked = {spec.fact.id for rule in load_rules() for spec in rule.evidence if spec.fact is not None}
+    assert {kind.value for kind in Break} <= asked
+    assert {name for name in fact_types() if name.startswith("trace.")} == {kind.value for kind in Break}

@@ -65,9 +65,9 @@ def _collect(
     if traces:
         found = list(jobs) if jobs is not None else read_traces(traces, progress)
         # The tables' library takes long to load: here, and not before `read_traces`, which does it while others read.
-        from phalanx.diagnose.evidence_of_traces import take_in
+        from phalanx.diagnose.trace_facts import take_in
 
-        take_in(found, seen, collector)
+        take_in(found, seen)
     return seen
 
 

@@ -216,7 +216,7 @@ def _by_traces(claim: Claim, history: History) -> frozenset[int]:
     """
     told = [event for event in history.seen.events if event.source == "trace"]
     accused = frozenset(rank for event in told for rank in event.data.get("missing", ()))
-    by_absence = any(event.data.get("break") == "no-trace" for event in told)
+    by_absence = any(event.fact is not None and event.fact.id == "trace.missing" for event in told)
     return frozenset() if by_absence and len(accused) > 1 and "-different-" in claim.cause else accused
 
 

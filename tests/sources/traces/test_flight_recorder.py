@@ -21,9 +21,9 @@ from phalanx.sources import find_inputs
 from phalanx.sources.traces import find_traces, read_traces
 from phalanx.sources.traces.batch import TraceInput, rank_of_name, read_batch
 from phalanx.sources.traces.readers import flight_recorder
-from tests.diagnose.formation.jobs import Call, entry, traces_of
+from tests.diagnose.collective_analysis.jobs import Call, entry, traces_of
 
-RECORDED = Path(__file__).parents[2] / "diagnose" / "formation" / "recorded"
+RECORDED = Path(__file__).parents[2] / "diagnose" / "collective_analysis" / "recorded"
 
 
 def dump(**more: Any) -> dict[str, Any]:

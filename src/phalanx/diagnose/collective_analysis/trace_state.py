@@ -39,7 +39,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TraceState:
     """The job at the moment of the dumps."""
 
     members: dict[int, tuple[int, ...]]  # by group
@@ -63,22 +63,22 @@ class Standing:
         return list(found.values())
 
 
-def describe(standing: Standing, call: Call) -> str:
+def describe(state: TraceState, call: Call) -> str:
     """`all_reduce #14 of group default_pg`, `recv from rank 3 in group 7`."""
-    label = standing.labels[call.group]
+    label = state.labels[call.group]
     if call.is_p2p:
         return f"{call.op} {'to' if call.op == 'send' else 'from'} rank {call.peer} in group {label}"
     return f"{call.op} #{call.seq} of group {label}"
 
 
-def standing_of(traces: Traces) -> Standing:
+def trace_state_of(traces: Traces) -> TraceState:
     """Draw the tables."""
     members, labels = _groups(traces)
     world = frozenset(traces.ranks).union(*members.values(), range(traces.world_size or 0))
     positions = _positions(traces)
     kinds = dict(traces.groups.select("group", "description").iter_rows())
     cut = frozenset(file.rank for file in traces.files if file.truncated)
-    return Standing(members, labels, kinds, world, traces.ranks, cut, positions, _pending(traces, positions))
+    return TraceState(members, labels, kinds, world, traces.ranks, cut, positions, _pending(traces, positions))
 
 
 def _groups(traces: Traces) -> tuple[dict[int, tuple[int, ...]], dict[int, str]]:

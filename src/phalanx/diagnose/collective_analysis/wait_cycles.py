@@ -10,52 +10,49 @@ from __future__ import annotations
 
 import polars as pl
 
-from phalanx.diagnose.formation.observation import Break, Observation, named, sentence
-from phalanx.diagnose.formation.standing import Standing, describe
-from phalanx.diagnose.formation.waits import Graph, Op, Waits, graph_of
+from phalanx.diagnose.collective_analysis.observation import Break, Observation, observation
+from phalanx.diagnose.collective_analysis.trace_state import TraceState, describe
+from phalanx.diagnose.collective_analysis.waits import Graph, Op, Waits, graph_of
+from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import Traces
 
-_MOST_KNOTS = 64  # calls that are followed to see whether the waiting comes back to them
+_MOST_CYCLES = 64  # calls that are followed to see whether the waiting comes back to them
 _MOST_JURORS = 8  # ranks of a side that are asked: in a job whose groups do alike all say the same
 _LEAST_STEPS = 2  # earlier calls that show a rank's usual order
 
 
-def find_knots(traces: Traces, standing: Standing, waits: Waits) -> list[Observation]:
+def find_cycles(traces: Traces, state: TraceState, waits: Waits) -> list[Observation]:
     """Every awaited rank waits itself. The few that a majority misses are odd, or nobody is."""
-    graph = graph_of(standing, waits)
+    graph = graph_of(state, waits)
     likeliest = sorted(waits.missing, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), one))
-    knotted = [op for op in likeliest[:_MOST_KNOTS] if _is_circular(graph, waits, op)]
-    if not knotted:
+    cyclic = [op for op in likeliest[:_MOST_CYCLES] if _is_circular(graph, waits, op)]
+    if not cyclic:
         return []
-    op = min(
-        knotted, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), standing.labels[one[0]], abs(one[1]))
-    )
+    op = min(cyclic, key=lambda one: (-_share(waits, one), -len(waits.waiting[one]), state.labels[one[0]], abs(one[1])))
     pairs = Graph({rank: [one for one in ops if one[1] < 0] for rank, ops in graph.calls_of.items()}, graph.wanted_by)
     inner = _inner_circle(pairs, frozenset(graph.calls_of)) or _inner_circle(graph, waits.missing[op])
     if inner and _share(waits, op) > 0.5:  # it stands by itself: the majority waits for it, and could not help
         ops = [one for one in sorted(waits.missing) if waits.waiting[one] & inner and waits.missing[one] & inner]
         if ops:
-            return [_circle(standing, waits, ops)]
-    crossed = _crossed(traces, standing, waits, op, knotted)
+            return [_circle(state, waits, ops)]
+    crossed = _crossed(traces, state, waits, op, cyclic)
     if crossed is not None:
         return [crossed]
     missing = tuple(sorted(_not_for_others(graph, waits.missing[op])))
     call, waiting = waits.calls[op], tuple(sorted(waits.waiting[op]))
     # A majority tells of ranks that wait for one of it. Over a longer way round everybody has some majority before it.
     if _share(waits, op) <= 0.5 or not any(graph.waits_for(rank) & waits.waiting[op] for rank in missing):
-        return [_circle(standing, waits, knotted)]
-    own = standing.pending[missing[0]][0]
+        return [_circle(state, waits, cyclic)]
+    own = state.pending[missing[0]][0]
     kind = Break.PARTNER if own.is_p2p else Break.ORDER
-    words = "waits without a partner" if own.is_p2p else "is"
-    text = f"{named(missing)} {words} in {describe(standing, own)}, while {named(waiting)} wait for it in {describe(standing, call)}"
-    return [Observation(kind, sentence(text), missing, waiting, own.place, missing[0])]
+    fields = {"own": describe(state, own), "call": describe(state, call)}
+    return [observation(kind, missing, waiting, own.place, missing[0], **fields)]
 
 
-def _circle(standing: Standing, waits: Waits, ops: list[Op]) -> Observation:
+def _circle(state: TraceState, waits: Waits, ops: list[Op]) -> Observation:
     ranks = sorted({rank for one in ops for rank in waits.missing[one] | waits.waiting[one]})
-    parts = [f"{named(waits.waiting[one])} in {describe(standing, waits.calls[one])}" for one in sorted(ops)[:4]]
-    text = f"{named(ranks)} wait for one another in a circle: {'; '.join(parts)}"
-    return Observation(Break.CYCLE, sentence(text), (), tuple(ranks), waits.calls[ops[0]].place, ranks[0])
+    calls = [f"{name_ranks(waits.waiting[one])} in {describe(state, waits.calls[one])}" for one in sorted(ops)[:4]]
+    return observation(Break.CYCLE, (), tuple(ranks), waits.calls[ops[0]].place, ranks[0], calls=calls)
 
 
 def _inner_circle(graph: Graph, ranks: frozenset[int]) -> frozenset[int]:
@@ -73,10 +70,10 @@ def _not_for_others(graph: Graph, ranks: frozenset[int]) -> frozenset[int]:
     return frozenset(rank for rank in ranks if not graph.waits_for(rank) & ranks - {rank}) or ranks
 
 
-def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: list[Op]) -> Observation | None:
+def _crossed(traces: Traces, state: TraceState, waits: Waits, op: Op, cyclic: list[Op]) -> Observation | None:
     """The odd ranks among members of two groups that are in one of two calls instead of the other; a circle if nothing tells."""
     tied: Observation | None = None
-    for other in knotted:
+    for other in cyclic:
         if other == op or op[1] < 0 or other[1] < 0:
             continue
         in_op = waits.waiting[op] & waits.missing[other]
@@ -92,17 +89,17 @@ def _crossed(traces: Traces, standing: Standing, waits: Waits, op: Op, knotted: 
             if turned[0] == turned[1]:
                 turned = _against_the_rest(traces, waits, (in_op, op), (in_other, other))
             if turned[0] == turned[1]:
-                tied = tied or _circle(standing, waits, [op, other])
+                tied = tied or _circle(state, waits, [op, other])
                 continue
             odd, own, missed = (in_op, op, other) if turned[0] else (in_other, other, op)
         else:
             odd, own, missed = (in_op, op, other) if len(in_op) < len(in_other) else (in_other, other, op)
         call, wanted = waits.calls[own], waits.calls[missed]
         ranks = tuple(sorted(odd))
-        text = f"{named(ranks)} is in {describe(standing, call)}, while {named(waits.waiting[missed])} wait for it in {describe(standing, wanted)}"
-        waiting = tuple(sorted(set(standing.pending) - odd))
-        place = next((one.place for one in standing.pending[ranks[0]] if (one.group, one.seq) == own), call.place)
-        return Observation(Break.ORDER, sentence(text), ranks, waiting, place, ranks[0])
+        waiting = tuple(sorted(set(state.pending) - odd))
+        place = next((one.place for one in state.pending[ranks[0]] if (one.group, one.seq) == own), call.place)
+        fields = {"own": describe(state, call), "call": describe(state, wanted)}
+        return observation(Break.ORDER, ranks, waiting, place, ranks[0], **fields)
     return tied
 
 

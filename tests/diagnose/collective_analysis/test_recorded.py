@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.diagnose import diagnose_paths
-from phalanx.diagnose.formation import Break, observe
+from phalanx.diagnose.collective_analysis import Break, observe
 from phalanx.sources import find_inputs
 from phalanx.sources.traces import find_traces, read_traces
 

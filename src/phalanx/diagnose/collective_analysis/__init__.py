@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from phalanx.diagnose.formation.mismatch import find_mismatches
-from phalanx.diagnose.formation.moments import why_moving
-from phalanx.diagnose.formation.observation import Break, Observation
-from phalanx.diagnose.formation.stalls import find_stalls
-from phalanx.diagnose.formation.standing import standing_of
-from phalanx.diagnose.formation.stragglers import find_stragglers
+from phalanx.diagnose.collective_analysis.mismatch import find_mismatches
+from phalanx.diagnose.collective_analysis.moments import why_moving
+from phalanx.diagnose.collective_analysis.observation import Break, Observation
+from phalanx.diagnose.collective_analysis.stalls import find_stalls
+from phalanx.diagnose.collective_analysis.stragglers import find_stragglers
+from phalanx.diagnose.collective_analysis.trace_state import trace_state_of
 from phalanx.model import Unchecked
 from phalanx.model.trace import Traces
 
@@ -19,13 +19,13 @@ def observe(traces: Traces, unchecked: list[Unchecked] | None = None) -> list[Ob
 
     What could not be judged is added to `unchecked`.
     """
-    standing = standing_of(traces)
-    mismatches = find_mismatches(traces, standing)
+    state = trace_state_of(traces)
+    mismatches = find_mismatches(traces, state)
     if any(not one.is_past for one in mismatches):
         return mismatches  # who is missing, dead or behind after calls that did not fit is their victim
-    moving = why_moving(traces, standing)
+    moving = why_moving(traces, state)
     if moving is None:
-        return find_stalls(traces, standing) or mismatches or find_stragglers(traces, standing)
+        return find_stalls(traces, state) or mismatches or find_stragglers(traces, state)
     if unchecked is not None:
         unchecked.append(Unchecked(moving, "traces of all ranks, written while the job stands still"))
-    return mismatches or find_stragglers(traces, standing)
+    return mismatches or find_stragglers(traces, state)

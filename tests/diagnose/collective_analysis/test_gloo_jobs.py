@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("gloo_job.py")
 def run(folder: Path, fault: str, culprit: int, world: int) -> None:
     """Start the ranks and wait until each has written its dump and left."""
     folder.mkdir()
-    folder.with_suffix(".standing").mkdir()
+    folder.with_suffix(".state").mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

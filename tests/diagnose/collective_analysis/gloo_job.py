@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 FAULT, CULPRIT, FOLDER = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-STANDING = FOLDER.with_suffix(".standing")  # where each rank leaves a file when it comes to the faulty step
+STANDING = FOLDER.with_suffix(".state")  # where each rank leaves a file when it comes to the faulty step
 BROKEN = RANK == CULPRIT
 
 

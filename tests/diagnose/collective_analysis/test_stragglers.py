@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from phalanx.diagnose.formation import Break
-from tests.diagnose.formation.jobs import Call, entry, observed
+from phalanx.diagnose.collective_analysis import Break
+from tests.diagnose.collective_analysis.jobs import Call, entry, observed
 
 MS = 1_000_000
 POLL = 100 * MS
@@ -48,7 +48,7 @@ def dumps(late_by: int, rank_late: int, seed: int, world: int = 6, steps: int = 
 def test_a_steadily_late_rank_is_named_with_its_cost(rank: int) -> None:
     (found,) = observed(dumps(300 * MS, rank, seed=rank))
     assert (found.kind, found.ranks) == (Break.STRAGGLER, (rank,))
-    amount = int(found.text.split("late by about ")[1].split(" ms")[0])
+    amount = int(str(found.fact.fields["late"]).removesuffix(" ms"))
     assert 200 <= amount <= 400
 
 

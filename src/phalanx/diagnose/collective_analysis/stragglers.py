@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from phalanx.diagnose.formation.observation import Break, Observation, sentence
-from phalanx.diagnose.formation.standing import Standing
+from phalanx.diagnose.collective_analysis.observation import Break, Observation, observation
+from phalanx.diagnose.collective_analysis.trace_state import TraceState
 from phalanx.model.trace import Traces
 
 _MOST_ROWS = 3_000_000
@@ -21,7 +21,7 @@ _ALWAYS = 0.6  # of the calls at which anybody is late, those at which the strag
 _OVER_NOISE = 4
 
 
-def find_stragglers(traces: Traces, standing: Standing) -> list[Observation]:
+def find_stragglers(traces: Traces, state: TraceState) -> list[Observation]:
     """At most one: a rank that is the last in each of its groups. Who is late because it waited elsewhere is last in some only."""
     late = _lateness(traces)
     if late.is_empty():
@@ -53,7 +53,7 @@ def find_stragglers(traces: Traces, standing: Standing) -> list[Observation]:
             and bool((by_group["share"] >= _ALWAYS).all())
         ):
             found.append((times, rank, every))
-    return [_observation(traces, standing, *max(found, key=lambda one: (one[0], -one[1])), late)] if found else []
+    return [_observation(traces, state, *max(found, key=lambda one: (one[0], -one[1])), late)] if found else []
 
 
 def _lateness(traces: Traces) -> pl.DataFrame:
@@ -76,17 +76,13 @@ def _lateness(traces: Traces) -> pl.DataFrame:
 
 
 def _observation(
-    traces: Traces, standing: Standing, times: int, rank: int, every: pl.DataFrame, late: pl.DataFrame
+    traces: Traces, state: TraceState, times: int, rank: int, every: pl.DataFrame, late: pl.DataFrame
 ) -> Observation:
     amount = every["late"].median()
     count = len(late.filter(pl.col("rank") == rank))
     about = _time(float(amount if isinstance(amount, int | float) else 0))
-    text = (
-        f"rank {rank} is late by about {about} at {times} of {count} calls of its groups, which costs the job "
-        f"about {about} a step"
-    )
-    others = tuple(sorted(standing.present - {rank}))
-    return Observation(Break.STRAGGLER, sentence(text), (rank,), others, None, rank)
+    others = tuple(sorted(state.present - {rank}))
+    return observation(Break.STRAGGLER, (rank,), others, None, rank, late=about, times=times, count=count)
 
 
 def _time(nanoseconds: float) -> str:

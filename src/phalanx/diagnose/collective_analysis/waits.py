@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from phalanx.diagnose.formation.standing import Call, Standing
+from phalanx.diagnose.collective_analysis.trace_state import Call, TraceState
 
 _MOST_CALLS = 16  # of one group that are looked at
 Op = tuple[
@@ -39,34 +39,32 @@ class Waits:
     )  # ranks that queued what a peer completed, and the first such call
 
 
-def waits_of(standing: Standing) -> Waits:
+def waits_of(state: TraceState) -> Waits:
     """Compare the members of every group in which something is outstanding."""
     waits = Waits()
     in_call: dict[Op, set[int]] = defaultdict(set)
-    furthest = {group: max(one.done for one in ranks.values()) for group, ranks in standing.positions.items() if ranks}
-    for rank in standing.pending:
-        for call in standing.first_pending(rank):
+    furthest = {group: max(one.done for one in ranks.values()) for group, ranks in state.positions.items() if ranks}
+    for rank in state.pending:
+        for call in state.first_pending(rank):
             if not call.is_p2p:
                 in_call[(call.group, call.seq)].add(rank)
                 waits.calls.setdefault((call.group, call.seq), call)
-        behind = next((call for call in standing.pending[rank] if _is_done_by_a_peer(standing, call, furthest)), None)
+        behind = next((call for call in state.pending[rank] if _is_done_by_a_peer(state, call, furthest)), None)
         if behind is not None:
             waits.lagging[rank] = behind
     for op, ranks in _fullest(in_call):
         group, seq = op
-        members = standing.members.get(group, ())
-        absent = frozenset(
-            rank for rank in members if rank not in ranks and standing.position(group, rank).entered < seq
-        )
+        members = state.members.get(group, ())
+        absent = frozenset(rank for rank in members if rank not in ranks and state.position(group, rank).entered < seq)
         waits.waiting[op] = frozenset(ranks)
-        _add_absent(standing, waits, op, absent)
-    _add_pairs(standing, waits)
+        _add_absent(state, waits, op, absent)
+    _add_pairs(state, waits)
     return waits
 
 
-def _add_absent(standing: Standing, waits: Waits, op: Op, absent: frozenset[int]) -> None:
+def _add_absent(state: TraceState, waits: Waits, op: Op, absent: frozenset[int]) -> None:
     """Note who has not entered a call. A trace that breaks off before it proves nothing of its rank."""
-    missing = absent - standing.cut
+    missing = absent - state.cut
     if missing:
         waits.missing[op] = missing
         for rank in missing:
@@ -85,21 +83,21 @@ def _fullest(in_call: dict[Op, set[int]]) -> Iterator[tuple[Op, set[int]]]:
             yield op, in_call[op]
 
 
-def _is_done_by_a_peer(standing: Standing, call: Call, furthest: dict[int, int]) -> bool:
+def _is_done_by_a_peer(state: TraceState, call: Call, furthest: dict[int, int]) -> bool:
     """Whether another member has completed the call: it ends for all at once, so this rank's device fell behind."""
     if call.is_p2p or call.op in ENDS_ALONE:
         return False
-    return standing.position(call.group, call.rank).done < call.seq <= furthest.get(call.group, 0)
+    return state.position(call.group, call.rank).done < call.seq <= furthest.get(call.group, 0)
 
 
 # The root of these may be done, or a member other than the root, before the rest has come.
 ENDS_ALONE = frozenset({"broadcast", "_broadcast_oop", "reduce", "_reduce_oop", "scatter", "gather", "coalesced"})
 
 
-def _add_pairs(standing: Standing, waits: Waits) -> None:
+def _add_pairs(state: TraceState, waits: Waits) -> None:
     """Point-to-point calls: the k-th outstanding send wants the k-th outstanding receive of the same pair."""
     open_calls: dict[tuple[int, int, int, str], list[Call]] = defaultdict(list)
-    for rank, calls in standing.pending.items():
+    for rank, calls in state.pending.items():
         for call in calls:
             if call.is_p2p and call.peer is not None and call.op in ("send", "recv"):
                 open_calls[(call.group, rank, call.peer, call.op)].append(call)
@@ -111,7 +109,7 @@ def _add_pairs(standing: Standing, waits: Waits) -> None:
         key = (group, -number - 1)
         waits.calls[key] = calls[len(partners)]
         waits.waiting[key] = frozenset({rank})
-        _add_absent(standing, waits, key, frozenset({peer}))
+        _add_absent(state, waits, key, frozenset({peer}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +138,9 @@ class Graph:
         return ranks
 
 
-def graph_of(standing: Standing, waits: Waits) -> Graph:
+def graph_of(state: TraceState, waits: Waits) -> Graph:
     """Where all have entered a call, it waits for those that are busy with an earlier one of theirs."""
-    earliest = {rank: calls[0] for rank, calls in standing.pending.items() if calls}
+    earliest = {rank: calls[0] for rank, calls in state.pending.items() if calls}
     calls_of: dict[int, list[Op]] = defaultdict(list)
     wanted_by: dict[Op, frozenset[int]] = {}
     for op, ranks in waits.waiting.items():

@@ -6,8 +6,8 @@ import json
 import pickle
 from typing import Any
 
-from phalanx.diagnose.formation import Break
-from tests.diagnose.formation.jobs import Call, Job, entry, observed
+from phalanx.diagnose.collective_analysis import Break
+from tests.diagnose.collective_analysis.jobs import Call, Job, entry, observed
 
 
 def pair(order: int, op: str, rank: int, peer: int, over: bool = False) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_half_of_the_ranks_idle_is_a_tie() -> None:
         ranks[rank].append(collective(1, 0, 2))
     found = observed(files(ranks, [[0, 1, 2, 3]]))
     assert [one.ranks for one in found] == [()]
-    assert "a tie" in found[0].text
+    assert "idle" in found[0].fact.fields
 
 
 def test_most_dumps_missing_accuses_nobody_of_it() -> None:

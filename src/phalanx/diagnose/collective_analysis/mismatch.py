@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 import polars as pl
 
-from phalanx.diagnose.formation.observation import Break, Observation, named, sentence
-from phalanx.diagnose.formation.standing import Standing
+from phalanx.diagnose.collective_analysis.observation import Break, Observation, observation
+from phalanx.diagnose.collective_analysis.trace_state import TraceState
+from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import Traces
 
 # Which side's number of elements all ranks must agree on. Operations that are not here may differ in size.
@@ -51,7 +53,7 @@ _BEFORE, _SHARED = 12, 3  # numbers looked at before a mismatch, and how many of
 _WORDS = {"op": "operation", "dtype": "type", "shape": "size", "root": "root"}
 
 
-def find_mismatches(traces: Traces, standing: Standing) -> list[Observation]:
+def find_mismatches(traces: Traces, state: TraceState) -> list[Observation]:
     """The first mismatch of each group, folded by who is accused: one rank's slip shows in all of its groups."""
     rows = _differing(traces)
     if rows.is_empty():
@@ -62,12 +64,12 @@ def find_mismatches(traces: Traces, standing: Standing) -> list[Observation]:
     by_ranks: dict[tuple[object, ...], list[tuple[int, Observation]]] = defaultdict(list)
     for group, seq in first.items():
         here = rows.filter((pl.col("group") == group) & (pl.col("seq") == seq))
-        recent = explains_a_stall(standing, group, seq)
-        made = _judge(standing, group, seq, here, partial(siblings_say, traces, standing, group, seq))
+        recent = explains_a_stall(state, group, seq)
+        made = _judge(state, group, seq, here, partial(siblings_say, traces, state, group, seq))
         if made is not None:
             made = replace(made, is_past=not recent)
             by_ranks[(made.ranks, made.waiting if not made.ranks else ())].append(
-                (len(standing.members.get(group, ())), made)
+                (len(state.members.get(group, ())), made)
             )
     chosen = [max(found, key=lambda pair: (pair[0], pair[1].text))[1] for found in by_ranks.values()]
     return sorted(chosen, key=lambda one: (not one.ranks, len(one.ranks), one.text))[:4]
@@ -137,16 +139,14 @@ def _elements(shape: str | None, op: str) -> int | None:
         return None
 
 
-def siblings_say(traces: Traces, standing: Standing, group: int, seq: int) -> Counter[str]:
+def siblings_say(traces: Traces, state: TraceState, group: int, seq: int) -> Counter[str]:
     """What groups of the same kind and size called at this number, if they called the same as this one before it.
 
     The tensor-parallel pairs of one pipeline stage go through the same calls; where two ranks differ, the other pairs can tell.
     """
-    kind = standing.kinds.get(group)
-    size = len(standing.members.get(group, ()))
-    alike = [
-        one for one, words in standing.kinds.items() if words == kind and len(standing.members.get(one, ())) == size
-    ]
+    kind = state.kinds.get(group)
+    size = len(state.members.get(group, ()))
+    alike = [one for one, words in state.kinds.items() if words == kind and len(state.members.get(one, ())) == size]
     if not kind or len(alike) < 2:
         return Counter()
     rows = traces.calls.lazy().filter(
@@ -166,14 +166,14 @@ def siblings_say(traces: Traces, standing: Standing, group: int, seq: int) -> Co
     return votes
 
 
-def explains_a_stall(standing: Standing, group: int, seq: int) -> bool:
+def explains_a_stall(state: TraceState, group: int, seq: int) -> bool:
     """Whether a mismatch stands near the end: one that all members went past long ago did not stop them."""
-    members = [rank for rank in standing.members.get(group, ()) if rank in standing.present]
-    return seq + _RECENT >= min((standing.position(group, rank).done for rank in members), default=0)
+    members = [rank for rank in state.members.get(group, ()) if rank in state.present]
+    return seq + _RECENT >= min((state.position(group, rank).done for rank in members), default=0)
 
 
 def _judge(
-    standing: Standing, group: int, seq: int, rows: pl.DataFrame, ask_siblings: Callable[[], Counter[str]]
+    state: TraceState, group: int, seq: int, rows: pl.DataFrame, ask_siblings: Callable[[], Counter[str]]
 ) -> Observation | None:
     sides: dict[str, list[int]] = defaultdict(list)
     for rank, signature in rows.select("rank", "signature").sort("rank").iter_rows():
@@ -185,26 +185,31 @@ def _judge(
         return None
     samples = {row["rank"]: row for row in rows.iter_rows(named=True)}
     kind = _kind(common, rest[0][0])
-    where = f"#{seq} of group {standing.labels.get(group, '?')}"
-    jury = ""
+    where = f"#{seq} of group {state.labels.get(group, '?')}"
+    backed_by_siblings = False
     if len(most) <= len(others):
         backed = _backed(ordered, ask_siblings()) if len(rest) == 1 else None
         if backed is not None:
             common, most = backed
             rest = [side for side in ordered if side[0] != common]
             others = sorted({rank for _, ranks in rest for rank in ranks})
-            jury = ", as groups of the same kind did"
-    if not jury and len(most) <= len(others):
-        parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in ordered[:4]]
-        text = f"a tie over the {_WORDS[kind]} of {where}: {', '.join(parts)}"
-        return Observation(
-            Break.MISMATCH, sentence(text), (), tuple(sorted({*most, *others})), samples[most[0]]["place"], most[0]
-        )
-    parts = [f"{named(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in rest[:4]]
-    text = f"another {_WORDS[kind]} at {where}: {', '.join(parts)}, while {named(most)} called {_shown(samples[most[0]], kind)}{jury}"
-    return Observation(
-        Break.MISMATCH, sentence(text), tuple(others), tuple(most), samples[others[0]]["place"], others[0]
+            backed_by_siblings = True
+    fields = {"what": _WORDS[kind], "call": where}
+    if not backed_by_siblings and len(most) <= len(others):
+        everyone = tuple(sorted({*most, *others}))
+        tied = _sides(ordered, samples, kind)
+        return observation(Break.MISMATCH, (), everyone, samples[most[0]]["place"], most[0], sides=tied, **fields)
+    own = [_shown(samples[rest[0][1][0]], kind), *_sides(rest[1:], samples, kind)]
+    fields |= {"own": ", ".join(own), "common": _shown(samples[most[0]], kind)}
+    place = samples[others[0]]["place"]
+    return observation(
+        Break.MISMATCH, tuple(others), tuple(most), place, others[0], backed=backed_by_siblings, **fields
     )
+
+
+def _sides(sides: Sequence[tuple[str, list[int]]], samples: Mapping[int, dict[str, Any]], kind: str) -> list[str]:
+    """`ranks 1, 3 called all_reduce of [[4]] Float`, of the first few."""
+    return [f"{name_ranks(ranks)} called {_shown(samples[ranks[0]], kind)}" for _, ranks in sides[:4]]
 
 
 def _backed(sides: list[tuple[str, list[int]]], votes: Counter[str]) -> tuple[str, list[int]] | None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from phalanx.diagnose.formation.standing import Standing
-from phalanx.diagnose.formation.waits import ENDS_ALONE
+from phalanx.diagnose.collective_analysis.trace_state import TraceState
+from phalanx.diagnose.collective_analysis.waits import ENDS_ALONE
 from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import CallState, Traces
 
@@ -24,20 +24,20 @@ _A_MOMENT = (
 _FORM = "flight recorder"  # the other forms do not number calls alike on all ranks
 
 
-def why_moving(traces: Traces, standing: Standing) -> str | None:
+def why_moving(traces: Traces, state: TraceState) -> str | None:
     """Why a stall cannot be concluded from these traces, in words; None where they may show one."""
-    if not standing.pending:
+    if not state.pending:
         return None
-    older = _went_on(traces, standing)
+    older = _went_on(traces, state)
     if older:
         whose = "trace is" if len(older) == 1 else "traces are"
         return f"stalls: the {whose} of {name_ranks(older)} older than those of other ranks, which completed calls with it since"
-    if _is_fresh(traces, standing):
+    if _is_fresh(traces, state):
         return "stalls: the traces were written within two seconds of the calls that wait, as in a job that runs"
     return None
 
 
-def _went_on(traces: Traces, standing: Standing) -> list[int]:
+def _went_on(traces: Traces, state: TraceState) -> list[int]:
     """Ranks whose trace lacks a collective that a peer completed, and that nobody can complete without them."""
     whole = {file.rank for file in traces.files if file.form.startswith(_FORM) and not file.truncated}
     ended = (
@@ -50,20 +50,20 @@ def _went_on(traces: Traces, standing: Standing) -> list[int]:
     )
     found = set()
     for group, seq in ended.iter_rows():
-        for rank, position in standing.positions.get(group, {}).items():
+        for rank, position in state.positions.get(group, {}).items():
             if rank in whole and 0 < position.entered < seq:
                 found.add(rank)
     return sorted(found)
 
 
-def _is_fresh(traces: Traces, standing: Standing) -> bool:
+def _is_fresh(traces: Traces, state: TraceState) -> bool:
     """Whether each rank's outstanding calls were a moment old when its file was written."""
     written = {file.rank: file.written_ns for file in traces.files}
-    made = _first_outstanding(traces, standing.pending)
+    made = _first_outstanding(traces, state.pending)
     if not made:
         return False
     ages = [(written.get(rank) or 0) - first for rank, first in made.items()]
-    return len(made) == len(standing.pending) and all(0 <= age < _A_MOMENT for age in ages)
+    return len(made) == len(state.pending) and all(0 <= age < _A_MOMENT for age in ages)
 
 
 def _first_outstanding(traces: Traces, ranks: Iterable[int]) -> dict[int, int]:

@@ -12,7 +12,7 @@ import pytest
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.model import Report
-from tests.diagnose.formation.jobs import Call, entry
+from tests.diagnose.collective_analysis.jobs import Call, entry
 
 LONG_AGO = 1_000_000_000
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from phalanx.diagnose.formation import Observation, observe
+from phalanx.diagnose.collective_analysis import Observation, observe
 from phalanx.model.trace import Traces
 from phalanx.sources import from_text
 from phalanx.sources.traces import find_traces, read_traces

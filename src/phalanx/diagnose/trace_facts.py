@@ -1,23 +1,25 @@
-"""Brings what the traces show among the other observations, so that rules, blame and fixes treat it like a log's line."""
+"""Brings what the traces show among the other observations, as facts that rules ask for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from phalanx.diagnose.formation import Break, Observation, observe
-from phalanx.model import Event, EventKind, Frame, Unchecked
+from phalanx.diagnose.collective_analysis import Break, Observation, observe
+from phalanx.model import Event, Frame, Unchecked
 from phalanx.model.ranks import name_ranks
 from phalanx.model.trace import Traces
-from phalanx.sources import Collector, FileSurvey, Match, Observations
+from phalanx.sources import FileSurvey, Observations
+from phalanx.sources.facts import fact_event
 
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+) in (?P<function>.*)")
 _FRAMEWORKS = {"flight recorder": "torch", "kineto": "torch", "horovod": "horovod"}
 _MOST_LIKEWISE = 32
 
 
-def take_in(jobs: Sequence[Traces], seen: Observations, collector: Collector) -> None:
-    """Add the files, events and matches of the largest job; say what else was there."""
+def take_in(jobs: Sequence[Traces], seen: Observations) -> None:
+    """Add the files and events of the largest job; say what else was there."""
     for job in jobs:
         seen.unchecked.extend(job.unchecked)
     if not jobs or not jobs[0].files:
@@ -28,8 +30,7 @@ def take_in(jobs: Sequence[Traces], seen: Observations, collector: Collector) ->
         seen.unchecked.append(Unchecked(what, "a folder of its own for each job"))
     seen.files.extend(_surveys(job))
     found = observe(job, seen.unchecked)
-    for one in found:
-        _add(one, job, seen, collector)
+    seen.events.extend(event for one in found for event in _events(one, job))
     seen.unchecked.extend(_not_judged(job, found))
 
 
@@ -44,36 +45,17 @@ def _surveys(job: Traces) -> Iterator[FileSurvey]:
         yield survey
 
 
-def _add(one: Observation, job: Traces, seen: Observations, collector: Collector) -> None:
+def _events(one: Observation, job: Traces) -> Iterator[Event]:
     """One event with the whole sentence, and a short one for each further rank that it is about."""
     files = {file.rank: file.name for file in job.files}
-    first = _event(one, one.shown_by, files, one.text)
-    matches = collector.matches_of(first)
-    seen.events.append(first)
-    seen.matches.extend(matches)
-    about = one.ranks or one.waiting
-    for rank in [rank for rank in about if rank != one.shown_by][:_MOST_LIKEWISE]:
-        if rank in files:
-            event = _event(one, rank, files, f"collective trace: likewise in rank {rank}'s trace")
-            seen.events.append(event)
-            seen.matches.extend(Match(match.key, event, match.captures) for match in matches)
-
-
-def _event(one: Observation, rank: int | None, files: dict[int, str], text: str) -> Event:
-    kind = EventKind.TRACE if one.kind is Break.STRAGGLER else EventKind.STALL
     place = _PLACE.fullmatch(one.place or "")
     frames = (Frame(place["file"], int(place["line"]), place["function"]),) if place else ()
-    file = files.get(rank if rank is not None else -1, next(iter(files.values())))
-    return Event(
-        kind,
-        text,
-        file,
-        0,
-        rank,
-        source="trace",
-        frames=frames,
-        data={"missing": one.ranks, "break": one.kind.value} if one.ranks else {},
-    )
+    shown = files.get(one.shown_by if one.shown_by is not None else -1, next(iter(files.values())))
+    first = fact_event(one.fact, shown, rank=one.shown_by, frames=frames, data={"missing": one.ranks})
+    yield first
+    for rank in [rank for rank in one.ranks or one.waiting if rank != one.shown_by][:_MOST_LIKEWISE]:
+        if rank in files:
+            yield replace(first, text=f"the same in the trace of rank {rank}", file=files[rank], rank=rank)
 
 
 def _not_judged(job: Traces, found: Sequence[Observation]) -> Iterator[Unchecked]:
