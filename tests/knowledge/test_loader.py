@@ -75,10 +75,18 @@ def test_reads_every_part() -> None:
     assert not silent.fires
 
 
+def test_a_removed_rule_needs_its_code_and_what_it_was() -> None:
+    head = GOOD[: GOOD.index("blame = ")].replace('"stable"', '"removed"')
+    rule = parse_rule(f"{head}+++\n# A test fault\nIt was wrong.\n", PATH)
+    assert (rule.code, rule.is_active, rule.summary) == ("TST001", False, "It was wrong.")
+    assert not rule.evidence
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ('symptom = "perf.hang"', 'symptom = "perf.hangs"', "unknown symptom"),
+        ("line = 'something", "prose = 'something", "unknown evidence key: prose"),
         ('"fix-behavior-logic"', '"fix-it"', "unknown fix pattern"),
         ("## Impact\ni\n", "", "lacks the section ## Impact"),
         ("### silent: not it\n~~~log\nsomething quite right\n~~~\n", "", "one `### silent:`"),

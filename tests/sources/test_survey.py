@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phalanx.diagnose.world import SIGNS
-from phalanx.sources import dialects, people
+from phalanx.sources import dialects
 from phalanx.sources.dialects import Dialect, rank_inside, sniff
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, survey_sample
@@ -43,12 +41,6 @@ def test_a_weak_prefix_is_believed_where_most_lines_have_it(labelled: int) -> No
     lines = [f"{number % 2}: loading" for number in range(labelled)] + ["loading"] * (10 - labelled)
     for order in (lines, lines[::-1]):
         assert (sniff(order, None).read("1: x")[0].rank == 1) is (labelled >= 6)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(["", "  ", "hello", "> File \"x\"", "  2024-01-02 now", "INFO: x", "x INFO: y"])).map("\n".join))  # fmt: skip
-def test_a_line_of_a_program(text: str) -> None:
-    assert people._has_machine_line(text) == bool(re.search(people._MACHINE.pattern, text, re.MULTILINE))
 
 
 def test_bars_that_are_drawn_over_and_over() -> None:

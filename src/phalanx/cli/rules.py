@@ -12,7 +12,7 @@ from rich.table import Table
 from phalanx.diagnose.cases import check_rule, write_messages
 from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fault_count, load_figures
-from phalanx.knowledge.pack import load_pack
+from phalanx.knowledge.pack import load_pack, removed_codes
 
 rules_app = typer.Typer(no_args_is_help=True, help="The knowledge, readable: list, explain and test the rules.")
 Codes = Annotated[list[str] | None, typer.Argument(help="Codes such as HNG001; all rules if none is given.")]
@@ -28,7 +28,8 @@ def _pick(codes: list[str] | None) -> list[Rule]:
     wanted = [code.upper() for code in codes or by_code]
     for code in wanted:
         if code not in by_code:
-            typer.echo(f"phalanx: there is no rule {code}; `phalanx rules list` shows all of them", err=True)
+            why = "was removed" if code in removed_codes() else "does not exist"
+            typer.echo(f"phalanx: rule {code} {why}; `phalanx rules list` shows all of them", err=True)
             raise typer.Exit(2)
     return [by_code[code] for code in wanted]
 

@@ -47,7 +47,9 @@ def diagnose_inputs(
     history = History(seen, world)
     findings = judge(apply_rules(rules, seen, history), history)
     missing = [*unchecked, *seen.unchecked, *what_was_not_checked(findings, history)]
-    return Report(world, tuple(findings), tuple(missing), tuple(file.name for file in seen.files))
+    read = tuple(file.name for file in seen.files)
+    empty = tuple(file.name for file in seen.files if not file.has_output and not findings)
+    return Report(world, tuple(findings), tuple(missing), read, empty)
 
 
 def _collect(

@@ -14,20 +14,27 @@ _NEXT_TIME = {
     "tensorflow": "run with TF_CPP_MIN_LOG_LEVEL=0, GRPC_VERBOSITY=info and one log file a worker",
     "keras": "run with TF_CPP_MIN_LOG_LEVEL=0 and one log file a worker",
 }
+_ANY_FRAMEWORK = "start the job with `phalanx run -- python train.py`, or keep one log file a rank with debug output on"
 
 
 def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[Unchecked]:
     """Ranks without a trace, and the evidence that would make an unsure verdict sure."""
-    items = []
     world = history.world
+    collect = _NEXT_TIME.get(world.framework or "", _ANY_FRAMEWORK)
+    empty = [file.name for file in history.seen.files if not file.has_output and not findings]
+    items = [Unchecked(f"{name}: no output of a program in it", collect) for name in empty]
     missing = world.all_ranks - world.seen
     if missing and world.seen:
         items.append(Unchecked(f"output of {name_ranks(missing)}", "the log files of these ranks"))
     verdict = findings[0] if findings else None
     if verdict is not None and verdict.confidence is Confidence.POSSIBLE:
-        needs = _NEXT_TIME.get(world.framework or "", "one log file a rank, with debug output on")
-        items.append(Unchecked("what caused it, beyond the words quoted", needs))
-    elif verdict is None and history.seen.files and not history.is_clean and not _ended_well(history):
+        items.append(Unchecked("what caused it, beyond the words quoted", collect))
+    elif (
+        verdict is None
+        and any(file.has_output for file in history.seen.files)
+        and not history.is_clean
+        and not _ended_well(history)
+    ):
         if not history.is_supervised:
             needs = 'its exit status (for instance an exit_codes.json: {"0": 0, "1": 0})'
             items.append(Unchecked("whether the job ended well", needs))

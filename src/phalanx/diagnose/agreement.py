@@ -52,7 +52,7 @@ def _each_alone(history: History) -> list[Claim]:
 
 def _hosts_alone(history: History) -> list[Claim]:
     """The same for files that are named after hosts or processes, and so not after ranks."""
-    files = [file for file in history.seen.files if not file.is_report and file.rank is None and file.world_sizes]
+    files = [file for file in history.seen.files if file.rank is None and file.world_sizes]
     names = {_NUMBERS.sub("#", file.name) for file in files}
     trained = all(any(entry.metrics is not None for entry in file.ranks.values()) for file in files)
     if len(files) < 2 or len(names) != 1 or not _OF_A_PROCESS.search(names.pop()) or not trained:
@@ -69,7 +69,7 @@ def _marked_by_launcher(history: History) -> dict[int, FileSurvey]:
     """Ranks that train in one file whose launcher counts them, where the size was stated as often as there are ranks, or more often."""
     for file in history.seen.files:
         ranks = [rank for rank, entry in file.ranks.items() if rank is not None and entry.metrics is not None]
-        if not file.is_report and file.rank is None and len(file.world_sizes) >= len(ranks) > 1:
+        if file.rank is None and len(file.world_sizes) >= len(ranks) > 1:
             return dict.fromkeys(ranks, file)
     return {}
 
@@ -78,7 +78,7 @@ def _several_alone(history: History) -> list[Claim]:
     """Several processes that wrote into one file, each the only one of its world. One process states its size
     once, and then each epoch once; where both are said twice, in the same words, two processes said it."""
     for file in history.seen.files:
-        if file.is_report or file.rank is not None or len(file.world_sizes) < 2 or set(file.world_sizes) != {1}:
+        if file.rank is not None or len(file.world_sizes) < 2 or set(file.world_sizes) != {1}:
             continue
         entries = [entry for entry in file.ranks.values() if entry.metrics is not None]
         if len(entries) == 1 and entries[0].metrics is not None and _is_told_twice(entries[0].metrics.of("loss")):

@@ -32,7 +32,7 @@ def assign_blame(claims: list[Claim], history: History) -> None:
     sufferers = _only_victims(claims) if history.is_supervised else frozenset()
     for claim in claims:
         culprits = _culprits(claim, history, sufferers)
-        if not culprits and claim.is_communication and claim.blame is not Blame.NETWORK and not history.is_only_report:
+        if not culprits and claim.is_communication and claim.blame is not Blame.NETWORK:
             culprits = _never_met(claim, history) or _by_statement(history)
         claim.culprits = culprits if not (culprits and is_held_by_a_peer(claim, history)) else frozenset()
         if claim.culprits:
@@ -54,15 +54,13 @@ def _only_victims(claims: list[Claim]) -> frozenset[int]:
 def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> frozenset[int]:
     everyone = history.world.all_ranks
     printers = claim.printers
-    if claim.from_prose or claim.blame is Blame.NETWORK:
+    if claim.blame is Blame.NETWORK:
         return frozenset()
     if claim.is_about_others and (odd := left_behind(printers, history)) and odd <= failed_aside(history):
         return odd  # they called what most do not, and most had ended well
     if claim.blame is Blame.NAMED and (named := _named(claim)):
         if claim.depth is Claims.VICTIM and _called_alone(printers, history):
             return frozenset()  # who is named may have ended, with nothing left to do
-        if history.is_only_report and named <= printers and everyone <= printers:
-            return frozenset()  # it speaks of itself, and what the others said was not pasted
         return _fit_to_accuse(named, history)
     if len(everyone) < 2:
         return frozenset()
@@ -93,8 +91,6 @@ def _culprits(claim: Claim, history: History, sufferers: frozenset[int]) -> froz
     if not history.is_supervised and are_words_cut_off(claim, history):
         return frozenset()
     spoke = _spoke_otherwise(claim, history)
-    if history.is_only_report and not everyone - printers <= spoke | history.exit_codes.keys():
-        return frozenset()  # what was not pasted may say the same
     if history.lacks_lines and not everyone - printers <= spoke and not were_killed(claim):
         return frozenset()  # nor is it known what was cut off
     if claim.blame is Blame.ODD:
@@ -189,8 +185,7 @@ def _gone(printers: frozenset[int], history: History, *, differs: bool = False) 
     no_proof = (0, 1, -signal.SIGABRT) if differs and len(everyone) == 2 else (0, 1)
     died = {event.rank for event in history.own_deaths if event.data["code"] not in no_proof and event.rank is not None}
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
-    is_whole = not history.is_only_report and not history.is_cut_out
-    absent = everyone - history.world.seen if is_whole else frozenset()
+    absent = everyone - history.world.seen if not history.is_cut_out else frozenset()
     for suspects in (died, left, absent):
         found = frozenset(suspects) - printers
         if found and is_minority(found, everyone):
@@ -263,14 +258,7 @@ def missing_ranks(waiting: frozenset[int], history: History, sufferers: frozense
     if odd := left_behind(waiting, history):
         return odd
     silent = everyone - waiting
-    if (
-        not history.is_only_report
-        and not history.is_cut_out
-        and waiting
-        and silent
-        and is_minority(silent, everyone)
-        and len(waiting) >= len(silent)
-    ):
+    if not history.is_cut_out and waiting and silent and is_minority(silent, everyone) and len(waiting) >= len(silent):
         return frozenset(silent)
     return behind_in_steps(history) if waiting >= everyone or not waiting else frozenset()
 

@@ -45,7 +45,6 @@ class Claim:
     confidence: Confidence
     proofs: list[Proof]
     stage: Stage | None = None
-    from_prose: bool = False
     culprits: frozenset[int] = frozenset()
     victims: frozenset[int] = frozenset()
     ended_its_rank: bool = False  # by an exception, where the rule's fault need not end a job

@@ -48,7 +48,7 @@ _STATED = {
 
 def deviation_of(claim: Claim, history: History) -> Deviation | None:
     """Nothing where the claim has a cause of its own, accuses nobody, or nothing tells where the accused was."""
-    if not claim.is_communication or not claim.culprits or history.is_supervised or history.is_only_report:
+    if not claim.is_communication or not claim.culprits or history.is_supervised:
         return None
     is_open = (
         claim.depth is not Claims.CAUSE or claim.blame is Blame.NOBODY

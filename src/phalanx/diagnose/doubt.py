@@ -39,7 +39,7 @@ def are_words_cut_off(claim: Claim, history: History) -> bool:
 
 def _has_words_of_nobody(history: History) -> bool:
     """Lines that no rank is named for, and that are not the launcher's own."""
-    speakers = (file.ranks.get(None) for file in history.seen.files if not file.is_report)
+    speakers = (file.ranks.get(None) for file in history.seen.files)
     return any(
         not _OF_LAUNCHERS.search(text) for speaker in speakers if speaker is not None for _, text in speaker.opening
     )

@@ -158,12 +158,6 @@ _BY_TYPE = {
 }
 
 
-# What the name of an exception, or what it says, can hardly mean otherwise.
-_SURELY_TOLD = frozenset(
-    ("build.import-error", "fail.out-of-memory", "fail.segmentation-fault", "fail.other", "fail.not-implemented", "fail.path-error")
-)  # fmt: skip
-
-
 def guess(event: Event, stage: Stage | None) -> Guess:
     """The likeliest symptom of an exception that no rule knows."""
     if event.source == "build":
@@ -204,12 +198,6 @@ def guess(event: Event, stage: Stage | None) -> Guess:
     if stage in (None, Stage.TRAIN):
         return Guess(_BY_TYPE.get(kind, _BY_STAGE[stage]))
     return Guess(_BY_STAGE[stage])
-
-
-def told_by_words(event: Event) -> str | None:
-    """The symptom that an exception's own words tell, whatever raised it; None where they only tell of devices, say."""
-    told = next((by_stage[None] for pattern, by_stage, _ in _WORDS if pattern.search(event.text)), None)
-    return told if told in _SURELY_TOLD else None
 
 
 def _where_cut(event: Event, stage: Stage | None) -> Guess | None:

@@ -66,8 +66,7 @@ class History:
     @cached_property
     def has_trained(self) -> bool:
         """Some rank has told of steps, or failed in a backward pass."""
-        files = [file for file in self.seen.files if not file.is_report]
-        told = any(entry.first_progress is not None for file in files for entry in file.ranks.values())
+        told = any(entry.first_progress is not None for file in self.seen.files for entry in file.ranks.values())
         return told or any(_BACKWARD in (frame.function for frame in event.frames) for event in self.exceptions)
 
     @cached_property
@@ -80,11 +79,6 @@ class History:
     def is_supervised(self) -> bool:
         """A launcher of ours kept the record: it is known who ended by itself and who was ended, and whether all stood still."""
         return any(file.signs[SUPERVISED] for file in self.seen.files)
-
-    @cached_property
-    def is_only_report(self) -> bool:
-        """Nothing but people's reports was given. They paste what they hold to matter: what is not there says nothing."""
-        return bool(self.seen.files) and all(file.is_report for file in self.seen.files)
 
     @cached_property
     def is_cut_out(self) -> bool:
@@ -101,7 +95,7 @@ class History:
     @cached_property
     def lacks_lines(self) -> bool:
         """A log into which several ranks write begins in the middle, or lines of it were left out: what is not there may be anybody's."""
-        return any(file.is_cut and file.rank is None and not file.is_report for file in self.seen.files)
+        return any(file.is_cut and file.rank is None for file in self.seen.files)
 
     @cached_property
     def breaks_off(self) -> bool:
@@ -200,7 +194,7 @@ class History:
     def _ended_well_after(self, event: Event) -> bool:
         """The job says further down that it is done, and nobody died after that: it was restarted, or got over it."""
         file = self.file_of(event)
-        if file is None or file.is_report or event.source in _RECORDS:
+        if file is None or event.source in _RECORDS:
             return False
         end = max((entry.finished or 0 for entry in file.ranks.values()), default=0)
         deaths = (other for other in self.seen.events if other.kind is EventKind.EXIT and other.data["code"] != 0)
@@ -209,7 +203,7 @@ class History:
     def _outlived(self, event: Event) -> bool:
         """Other ranks trained on for steps after this death was told: an elastic job got over it."""
         file = self.file_of(event)
-        if file is None or file.is_report or event.source in _RECORDS:
+        if file is None or event.source in _RECORDS:
             return False
         others = [entry for rank, entry in file.ranks.items() if rank is not None and rank != event.rank]
         last = event.line
@@ -266,7 +260,7 @@ class History:
             later = (one for one in self.seen.events if one.source == "watch" and one.line > event.line)
             return any(one.data["seen"] == "recovered" for one in later)
         file = self.file_of(event)
-        if file is None or file.is_report or event.source == "prose" or event.source in _RECORDS:
+        if file is None or event.source in _RECORDS:
             return False
         if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from phalanx.diagnose.agreement import find_disagreements
 from phalanx.diagnose.blame import assign_blame
@@ -18,16 +17,9 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Finding, Stage
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
-if TYPE_CHECKING:
-    from phalanx.diagnose.complaints import Complaints
-
 _MOST_FINDINGS = 12
-_MOST_POINTS = 6.0  # what words can add to a claim in full;
-_BEYOND = 0.25  # of what is more, so that two symptoms that both have as much are still told apart
 # What is an import error if the user's line that raised it is an import, whatever the exception is called.
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
-_IN_TITLE = 3.0  # what a message gains that stands in a report's title
-_BESIDE_ERROR = 2.0  # what a warning of slowness loses where the person tells of an error that was pasted
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
@@ -56,16 +48,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
             claim.cause, claim.deviation, claim.pointed = deviation.cause, deviation.says, deviation.patterns
     if not any(claim.fatal for claim in claims):
         claims += find_silent_hang(history)
-    complaints = _complaints(history)
-    if complaints is not None:
-        claims = [claim for claim in claims if complaints.is_meant(claim)] + complaints.as_claims()
-        for claim in claims:
-            complaints.place(claim)
-        if complaints.only_ask:
-            claims = [claim for claim in claims if not claim.from_prose and not complaints.only_mend]
     ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
-    if complaints is not None and not (complaints.name_nothing and _tells_by_itself(ordered, history)):
-        ordered = sorted(claims, key=lambda claim: _weight_in_report(claim, complaints), reverse=True)
     return [as_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
 
@@ -106,15 +89,6 @@ def _is_gainsaid(claim: Claim, history: History) -> bool:
     conditions and loops are not in them, and a rank that waits for a message has nothing outstanding there."""
     by_trace = bool(claim.roots) and all(proof.event.source == "trace" for proof in claim.roots)
     return by_trace and any(event.data.get("settled") for event in history.seen.events if event.source == "watch")
-
-
-def _complaints(history: History) -> Complaints | None:
-    """What people say, where nothing but their reports was given."""
-    if not history.is_only_report:
-        return None
-    from phalanx.diagnose.complaints import Complaints  # its many expressions take longer than most logs
-
-    return Complaints(history)
 
 
 def _stage(claim: Claim, history: History) -> Stage | None:
@@ -161,56 +135,16 @@ def _weight(claim: Claim, history: History) -> tuple[float, ...]:
     first = min((proof.event.line for proof in claim.roots), default=0)
     times = [proof.event.time for proof in claim.roots if proof.event.time is not None]
     return (
-        claim.fatal and not _is_vague_in_report(claim, history),
+        claim.fatal,
         claim.depth.depth,
         not claim.is_about_others and not (claim.is_communication and claim.blame is Blame.NOBODY),
         minority and claim.depth is not Claims.VICTIM,
         claim.priority >= SPECIFIC,
-        not claim.from_prose,
         claim.confidence.weight,
         claim.priority,
         -min(times, default=math.inf),
         -first,
     )
-
-
-def _tells_by_itself(ordered: list[Claim], history: History) -> bool:
-    """Whether what was pasted into a report is a log that says how ranks ended, or what caused it, and needs no words beside it."""
-    if history.own_deaths:
-        return True
-    best = ordered[0] if ordered else None
-    return best is not None and best.depth is Claims.CAUSE and best.priority >= SPECIFIC and not best.from_prose
-
-
-def _weight_in_report(claim: Claim, complaints: Complaints) -> float:
-    """Messages pasted into a report are proof only of what the person complains about, so both weigh together."""
-    is_general = claim.priority < SPECIFIC
-    if claim.rule is None:
-        proof = 0.0 if claim.from_prose else 1.5
-    elif claim.from_prose:
-        proof = 1.5 if is_general else 3.0 if claim.depth is Claims.CAUSE else 2.5
-    elif is_general:
-        proof = 1.5
-    else:
-        proof = 2.0 + claim.confidence.weight
-    if claim.depth is Claims.VICTIM:
-        proof -= 1.5
-    if complaints.is_side_remark(claim):
-        proof -= _BESIDE_ERROR
-    if not is_general and complaints.is_in_title(claim):
-        proof += _IN_TITLE
-    knows_why = claim.rule is not None and claim.depth is Claims.CAUSE
-    said = complaints.points(claim.symptom, with_alike=knows_why)
-    if claim.rule is not None:  # people name the message, which has other symptoms at other stages
-        said = max(said, complaints.points(claim.rule.symptom, with_alike=knows_why))
-    return proof + min(said, _MOST_POINTS) + _BEYOND * max(0.0, said - _MOST_POINTS) + claim.priority / 100
-
-
-def _is_vague_in_report(claim: Claim, history: History) -> bool:
-    """A general catch in a person's report: what the person says is wrong tells more than any exception pasted there."""
-    files = [history.file_of(proof.event) for proof in claim.roots]
-    is_report = all(file is not None and file.is_report for file in files)
-    return is_report and (claim.rule is None or claim.priority < SPECIFIC)
 
 
 def _independent(ordered: list[Claim]) -> list[Claim]:
@@ -224,9 +158,7 @@ def _independent(ordered: list[Claim]) -> list[Claim]:
                 claim.depth is Claims.SYMPTOM and any(k.depth is Claims.CAUSE for k in kept)
             ):
                 continue
-            if places <= used and not claim.from_prose:
-                continue
-            if claim.from_prose and (any(k.fatal for k in kept) or any(k.symptom == claim.symptom for k in kept)):
+            if places <= used:
                 continue
             if any(k.cause == claim.cause and k.symptom == claim.symptom for k in kept):
                 continue

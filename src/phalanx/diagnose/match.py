@@ -12,7 +12,6 @@ from phalanx.knowledge import EvidenceSpec, Ranks, Rule
 from phalanx.knowledge.literals import required_literals
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import Match, Observations, Pattern
-from phalanx.sources.observations import captures_of
 from phalanx.sources.readers.exits import normal_code
 
 SpecKey = tuple[str, int]
@@ -107,16 +106,6 @@ def _proofs(
             for event in facts.get(spec.fact.id, ())
             if event.fact is not None and spec.fact.matches(event.fact)
         ]
-    if spec.prose is not None:
-        return [
-            Proof(
-                Event(EventKind.LINE, found[0][:300], file.name, 0, source="prose"),
-                spec.role,
-                captures_of(found),
-            )
-            for file in seen.files
-            if file.prose and (found := spec.prose.search(file.prose))
-        ]
     codes = {normal_code(code) for code in spec.exit_codes}
     return [Proof(event, spec.role) for event in history.own_deaths if event.data["code"] in codes]
 
@@ -138,10 +127,9 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
     if not roots:
         return None
     others = [proof for spec, proofs in found if spec.role not in (Role.ROOT, Role.EXCLUDES) for proof in proofs]
-    from_prose = all(proof.event.source == "prose" for proof in roots)
     supported = any(proof.role is Role.SUPPORTS for proof in others)
-    confidence = Confidence.POSSIBLE if from_prose else rule.confidence
-    if confidence is Confidence.POSSIBLE and supported and not from_prose:
+    confidence = rule.confidence
+    if confidence is Confidence.POSSIBLE and supported:
         confidence = Confidence.LIKELY
     return Claim(
         rule=rule,
@@ -151,11 +139,10 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
         summary=rule.summary,
         depth=rule.claims,
         blame=rule.blame,
-        fatal=rule.fatal and not from_prose,
+        fatal=rule.fatal,
         priority=rule.priority,
         confidence=confidence,
         proofs=roots + others,
-        from_prose=from_prose,
     )
 
 

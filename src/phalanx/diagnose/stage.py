@@ -68,7 +68,7 @@ def assumed_stage(event: Event, file: FileSurvey | None, is_waiting: bool, has_t
     Ranks that wait mostly wait in training, and many a script prints nothing there; barriers and broadcasts are for before it.
     """
     frame = event.user_frame
-    if file is None or file.is_report or frame is None or (is_waiting and not _MEETINGS.search(frame.source)):
+    if file is None or frame is None or (is_waiting and not _MEETINGS.search(frame.source)):
         return None
     return Stage.TRAIN if has_trained else Stage.PREP
 
@@ -79,7 +79,7 @@ def is_building(event: Event) -> bool:
 
 
 def _progressed_before(event: Event, file: FileSurvey | None) -> bool:
-    if file is None or file.is_report:
+    if file is None:
         return False
     own = file.ranks.get(event.rank)
     entries = [own] if own is not None and event.rank is not None else list(file.ranks.values())

@@ -42,7 +42,7 @@ class Statement:
 @lru_cache(maxsize=1)  # several claims of one diagnosis ask
 def stated_otherwise(history: History) -> Statement | None:
     """The one rank that states another number than all others, which agree; none where several do."""
-    files = [file for file in history.seen.files if not file.is_report]
+    files = history.seen.files
     spoken = [(rank, entry.opening) for file in files for rank, entry in file.ranks.items() if rank is not None]
     ranks = {rank for rank, _ in spoken}
     if len(ranks) < _FEWEST_RANKS or ranks < history.world.all_ranks:

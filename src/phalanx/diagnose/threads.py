@@ -76,7 +76,7 @@ def _starved_by(event: Event, file: FileSurvey, history: History) -> bool:
 
 def _trains_in(file: FileSurvey, event: Event) -> bool:
     """Errors and output are often kept apart."""
-    entry = file.ranks.get(event.rank) if not file.is_report and event.rank is not None else None
+    entry = file.ranks.get(event.rank) if event.rank is not None else None
     return entry is not None and entry.last_progress is not None
 
 

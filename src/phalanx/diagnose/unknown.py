@@ -40,12 +40,7 @@ _ABORTED = 128 + signal.SIGABRT  # as a shell tells it
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     """Claims for exceptions and deaths that no rule explains."""
-    explained = {
-        (proof.event.file, proof.event.line)
-        for claim in claims
-        for proof in claim.proofs
-        if proof.event.source != "prose"
-    }
+    explained = {(proof.event.file, proof.event.line) for claim in claims for proof in claim.proofs}
     speakers_explained = {
         (proof.event.file, proof.event.rank)
         for claim in claims

@@ -35,7 +35,7 @@ def build_world(seen: Observations) -> World:
         if file.rank is not None:
             files[file.rank].append(file.name)
         for number, entry in file.ranks.items():
-            if number is not None and not (file.is_report and entry.lines < 2):
+            if number is not None:
                 entries[number].append(entry)
                 files[number].append(file.name)
     codes: dict[int, int] = {}

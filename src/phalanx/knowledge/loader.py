@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ _KEYS = frozenset(
         "fix",
     ]
 )
-_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "prose", "exit"])
+_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "exit"])
 _FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
 
 
@@ -84,9 +85,10 @@ def _build(front: dict[str, Any], body: str, path: Path) -> Rule:
         raise RuleError(path, f"cause {front['cause']!r} must be kebab case")
     evidence = tuple(_evidence(item, path) for item in front.get("evidence", ()))
     fixes = tuple(_fix(item, path) for item in front.get("fix", ()))
-    title, summary, sections = _split_body(body, path)
-    cases = _cases(sections["Tests"], path)
-    if front["status"] != "removed":
+    is_removed = front["status"] == "removed"
+    title, summary, sections = _split_body(body, path, () if is_removed else SECTIONS)
+    cases = _cases(sections.get("Tests", ""), path)
+    if not is_removed:
         if not any(spec.role is Role.ROOT for spec in evidence):
             raise RuleError(path, 'needs at least one [[evidence]] with role = "root"')
         if not fixes:
@@ -129,9 +131,9 @@ def _refuse_unknown(kind: str, names: Any, path: Path) -> None:
 
 def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
     _refuse_unknown("evidence key", item.keys() - _EVIDENCE_KEYS, path)
-    given = [key for key in ("line", "fact", "prose", "exit") if key in item]
+    given = [key for key in ("line", "fact", "exit") if key in item]
     if len(given) != 1:
-        raise RuleError(path, "each [[evidence]] has exactly one of line, fact, prose, exit")
+        raise RuleError(path, "each [[evidence]] has exactly one of line, fact, exit")
     role, ranks = Role(item["role"]), Ranks(item.get("ranks", "any"))
     if "where" in item and given != ["fact"]:
         raise RuleError(path, "`where` is for the fields of a `fact`")
@@ -140,8 +142,6 @@ def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
     if given == ["exit"]:
         codes = item["exit"] if isinstance(item["exit"], list) else [item["exit"]]
         return EvidenceSpec(role, ranks, exit_codes=frozenset(codes))
-    if given == ["prose"]:
-        return EvidenceSpec(role, ranks, prose=_checked(item["prose"], re.IGNORECASE | re.DOTALL))
     literals = required_literals(item["line"])
     is_common = any(map(is_common_literal, literals))
     return EvidenceSpec(role, ranks, line=Expression(item["line"]), literals=literals, is_common=is_common)
@@ -169,13 +169,13 @@ def _fix(item: dict[str, Any], path: Path) -> FixSpec:
     )
 
 
-def _split_body(body: str, path: Path) -> tuple[str, str, dict[str, str]]:
-    head = re.match(r"\s*# ([^\n]+)\n(.*?)(?=^## )", body, re.DOTALL | re.MULTILINE)
+def _split_body(body: str, path: Path, needed: Sequence[str]) -> tuple[str, str, dict[str, str]]:
+    head = re.match(r"\s*# ([^\n]+)\n(.*?)(?=^## |\Z)", body, re.DOTALL | re.MULTILINE)
     if head is None or not head[2].strip():
         raise RuleError(path, "needs a `# Title` and under it one paragraph, the message, before the first ## section")
     parts = re.split(r"^## (.+)\n", body[head.end() :], flags=re.MULTILINE)
     sections = {name.strip(): text.strip("\n") for name, text in zip(parts[1::2], parts[2::2], strict=True)}
-    missing = [name for name in SECTIONS if name not in sections]
+    missing = [name for name in needed if name not in sections]
     if missing:
         raise RuleError(path, f"lacks the section ## {missing[0]}")
     return head[1].strip(), " ".join(head[2].split()), sections

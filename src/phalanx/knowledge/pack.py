@@ -47,6 +47,11 @@ def load_bare_rules() -> tuple[Rule, ...]:
     return tuple(rule for rule in _stored_pack(rule_folders(), is_bare=True).rules if rule.is_active)
 
 
+def removed_codes() -> frozenset[str]:
+    """Codes of rules that are no more, which no new rule may have."""
+    return frozenset(rule.code for rule in _stored_pack(rule_folders(), is_bare=True).rules if not rule.is_active)
+
+
 def rule_folders() -> list[Path]:
     """The built-in folder, then those of packages that name themselves in the group `phalanx.rules`.
 

@@ -53,12 +53,11 @@ class Ranks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpec:
-    """One observation a rule asks for: a log line, a fact, an exit code or a signal."""
+    """One observation a rule asks for: a log line, a fact or an exit code."""
 
     role: Role
     ranks: Ranks = Ranks.ANY
     line: Expression | None = None
-    prose: Expression | None = None
     exit_codes: frozenset[int] = frozenset()
     literals: frozenset[str] = frozenset()
     is_common: bool = False  # the literals stand in healthy logs too

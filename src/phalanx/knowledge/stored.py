@@ -78,19 +78,17 @@ def _case_in(item: list[Any]) -> Case:
 
 
 def _evidence_out(spec: EvidenceSpec) -> list[Any]:
-    line, prose = _expression_out(spec.line), _expression_out(spec.prose)
     codes, literals = sorted(spec.exit_codes), sorted(spec.literals)
     fact = None if spec.fact is None else [spec.fact.id, spec.fact.where]
-    return [spec.role.value, spec.ranks.value, line, prose, codes, literals, spec.is_common, fact]
+    return [spec.role.value, spec.ranks.value, _expression_out(spec.line), codes, literals, spec.is_common, fact]
 
 
 def _evidence_in(item: list[Any]) -> EvidenceSpec:
-    role, ranks, line, prose, exit_codes, literals, is_common, fact = item
+    role, ranks, line, exit_codes, literals, is_common, fact = item
     return EvidenceSpec(
         _ROLES[role],
         _RANKS[ranks],
         _expression_in(line),
-        _expression_in(prose),
         frozenset(exit_codes),
         frozenset(literals),
         is_common,

@@ -17,6 +17,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[Unchecked, ...] = ()
     read: tuple[str, ...] = ()
+    without_output: tuple[str, ...] = ()  # of what was read: reports that quote no output of a program
     restarts: tuple[str, ...] = ()  # why earlier attempts of the job ended, oldest first
 
     @property

@@ -53,6 +53,8 @@ def _print_nothing_wrong(report: Report, console: Console) -> None:
     files = f"{len(report.read)} file{'s' if len(report.read) != 1 else ''}"
     if not report.read:
         console.print(Text("Nothing to read: no text log among what was given.", style="bold yellow"))
+    elif len(report.without_output) == len(report.read):
+        console.print(Text(f"Nothing to diagnose: no output of a program in {files}.", style="bold yellow"))
     else:
         console.print(Text.assemble(("Nothing wrong found", "bold green"), f" in {files}{_world_words(report)}."))
     _print_unchecked(report, console)

@@ -18,7 +18,7 @@ from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
-from phalanx.sources.people import messages_in, words_of_person
+from phalanx.sources.pasted import Reduction, is_all_words, program_output
 from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
@@ -28,15 +28,12 @@ from phalanx.sources.secrets import redact
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
-from phalanx.sources.text import clean_text
 from phalanx.sources.window import Window
 from phalanx.sources.wrapping import TrueLine, unwrapped
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
 _LEAST_HEAD = 2 << 10  # the heads of hundreds of ranks are all alike; their ends are not
-_LONGEST_REPORT = 512 << 10
-_REPORT_HEAD = 48 << 10  # enough to tell a person's text from a program's, and to hold what is said in it
 _KEPT = 3  # matches kept of one pattern, rank and file: this many of the first, and of the last
 _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _LOOKED_AGAIN = 500  # lines of one piece with one needle, if its first was not what is meant
@@ -95,8 +92,12 @@ class Collector:
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
-                    stream, true_line = unwrapped(plain_stream(raw))
+                    stream, reduction = plain_stream(raw), None
+                    if reader.may_be_report:
+                        stream, reduction = program_output(stream, one.name)
+                    stream, true_line = unwrapped(stream)
                     reader.read(stream, progress, room, is_plain=stream is raw, true_line=true_line)
+                    reader.end(reduction)
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
@@ -182,6 +183,19 @@ class _FileReader:
             needs = "the output of the rank, if it had any"
             self._found.unchecked.append(Unchecked(f"{self._input.name}: empty", needs))
 
+    @property
+    def may_be_report(self) -> bool:
+        """Nobody names a report after a rank."""
+        return self._survey.rank is None
+
+    def end(self, reduction: Reduction | None) -> None:
+        """Mark what was cut out of a report: who is not in it may just not have been pasted."""
+        if reduction is not None:
+            self._survey.is_cut = True
+            self._survey.has_output = reduction.kept > 0
+            if not reduction.kept:
+                self._survey.signs.update(self._owner.signs.count(reduction.head))
+
     def _keep_tail(self, piece: Piece, read: int) -> None:
         """Keep the last bytes read, from a line start, for the survey: the end of this piece, behind what is left."""
         wanted = self._sample
@@ -195,7 +209,7 @@ class _FileReader:
             self._tail_stop = piece.line_at(read)
 
     def _begin(self, piece: Piece) -> bool:
-        """Look at the head: a record, binary, a report or a log; settle how the file marks its ranks."""
+        """Look at the head: a record, binary or a log; settle how the file marks its ranks."""
         is_one_of_many = self._sample == _LEAST_SAMPLE < len(piece.data)
         head = bytes(piece.data[: _LEAST_HEAD if is_one_of_many else self._sample])
         name = self._input.name
@@ -217,14 +231,9 @@ class _FileReader:
             return False
         lines = cleaned_lines(head)
         self._dialect = sniff(lines[:2000], self._survey.rank)
-        if piece.is_last and len(piece.data) <= _LONGEST_REPORT and self._survey.rank is None:
-            # People do not name their reports after a rank.
-            text = clean_text(piece.data[:_REPORT_HEAD].decode("utf-8", "replace"))
-            self._survey.prose = words_of_person(text, name)
-            if self._survey.is_report:
-                self._survey.messages = messages_in(text)
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._survey.is_cut = begins_within(lines, self._dialect) or leaves_out(head)
+        self._survey.has_output = not (piece.is_last and self.may_be_report and is_all_words(lines))
         self._is_log = True
         return True
 

@@ -83,14 +83,8 @@ class FileSurvey:
     signs: Counter[str] = field(default_factory=Counter)
     hosts: dict[int, str] = field(default_factory=dict)
     world_sizes: list[int] = field(default_factory=list)
-    prose: str | None = None
-    messages: tuple[str, ...] = ()  # of a report: lines in which programs speak of trouble
-    is_cut: bool = False  # what came before its first line, or stood where lines are said to be left out, is not there
-
-    @property
-    def is_report(self) -> bool:
-        """A person wrote it, so the order of its lines is not the order of events."""
-        return self.prose is not None
+    is_cut: bool = False  # an excerpt: it begins in the middle, lines were left out, or it was pasted into a report
+    has_output: bool = True  # False of sentences only, as people write them and a few programs
 
 
 @cache

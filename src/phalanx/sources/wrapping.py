@@ -76,14 +76,14 @@ def unwrapped(stream: BinaryIO) -> tuple[BinaryIO, TrueLine | None]:
     true_line = None
     if (width := width_of(stretches)) is not None:
         unfolding = Unfolding(width)
-        stream, true_line = io.BufferedReader(_Lines(stream, unfolding), 1 << 16), unfolding.true_line
+        stream, true_line = io.BufferedReader(ChangedLines(stream, unfolding), 1 << 16), unfolding.true_line
         stretches = [_unfolded(lines, width) for lines in stretches]
     stretches = [[line for line in lines if line.strip()] for lines in stretches]
     for _ in range(_LAYERS):
         unwrap = _unwrap_of(stretches, is_small=size <= _SMALL)
         if unwrap is None:
             break
-        stream = io.BufferedReader(_Lines(stream, _Unwrapping(unwrap)), 1 << 16)
+        stream = io.BufferedReader(ChangedLines(stream, _Unwrapping(unwrap)), 1 << 16)
         stretches = [[rest for line in lines if (rest := unwrap(line)).strip()] for lines in stretches]
     return stream, true_line
 
@@ -158,7 +158,7 @@ class _Unwrapping:
         return b""
 
 
-class _Lines(io.RawIOBase):
+class ChangedLines(io.RawIOBase):
     """Presents a stream with its lines changed."""
 
     def __init__(self, raw: BinaryIO, change: _Change) -> None:

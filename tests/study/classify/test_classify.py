@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from phalanx.cli import app
-from phalanx.cli.study.classify import diagnose_text
-from phalanx.study.classify.apply import classify, score_engine
+from phalanx.study.classify.apply import classify, score
 from phalanx.study.classify.labelled import Labelled, read_labelled
 from phalanx.study.classify.model import Model, load_model
 from phalanx.study.classify.train import Evaluation, macro_f1, miscalibration, train
@@ -194,54 +193,43 @@ def test_measures() -> None:
     assert miscalibration([0.95] * 10, [True] * 9 + [False]) == pytest.approx(0.05)
 
 
-def test_the_diagnosis_speaks_first_and_the_model_where_it_is_silent(tmp_path: Path) -> None:
+def test_new_issues_are_labelled_and_given_labels_scored(tmp_path: Path) -> None:
     rows = [{"text": one.text, **{target: label or "" for target, label in one.labels.items()}} for one in corpus(100)]
     labelled, model, issues, out = tmp_path / "l.csv", tmp_path / "m.npz", tmp_path / "i.jsonl", tmp_path / "o.parquet"
     write_csv(labelled, rows)
     runner = CliRunner()
-    done = runner.invoke(app, ["study", "train", str(labelled), "-o", str(model), "--no-diagnosis"])
+    done = runner.invoke(app, ["study", "train", str(labelled), "-o", str(model)])
     assert done.exit_code == 0, done.output
     assert "5-fold cross-validation" in done.output
-    log = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     polars.DataFrame(
         {
             "key": ["a", "b"],
             "title": ["Help", "Something odd"],
-            "body": [f"My job died:\n```\n{log}\n```", "stuck forever waiting barrier collective frozen"],
+            "body": ["cuda memory exhausted gigabytes allocate", "stuck forever waiting barrier collective frozen"],
+            "symptom": ["build.import-error", "perf.hang"],
         }
     ).write_ndjson(issues)
     done = runner.invoke(app, ["study", "classify", str(issues), "-m", str(model), "-o", str(out)])
     assert done.exit_code == 0, done.output
     first, second = polars.read_parquet(out).to_dicts()
-    assert (first["key"], first["by"], first["symptom"], first["type"]) == (
-        "a",
-        "diagnosis",
-        "fail.out-of-memory",
-        "fault",
-    )
-    assert first["rule"].startswith("OOM")
-    assert first["probability"] is None, "it was not measured on these labels"
-    assert second["symptom"] == "perf.hang"
-    assert second["by"] in ("model", "diagnosis")
-    done = runner.invoke(app, ["study", "classify", str(tmp_path / "none.csv")])
+    assert (first["key"], first["symptom"], first["type"]) == ("a", "fail.out-of-memory", "fault")
+    assert (second["symptom"], second["stage"]) == ("perf.hang", "training & evaluation")
+    assert 0 < second["probability"] <= 1
+    assert "symptom: 1 of 2 given labels right (50.0%)" in done.output
+
+
+def test_without_a_model_it_says_how_to_train_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("issues.csv").write_text("text\nit hangs\n")
+    done = CliRunner().invoke(app, ["study", "classify", "issues.csv"])
     assert done.exit_code == 2
+    assert "phalanx study train" in " ".join(done.output.split())
     assert "Traceback" not in done.output
 
 
-def test_the_diagnosis_is_measured_on_labelled_texts_and_its_words_get_a_probability() -> None:
-    log = "My job died:\n```\n[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n```"
-    fault = {"type": "fault", "symptom": "fail.out-of-memory", "fix": "other", "distributed": "yes"}
-    texts = [
-        Labelled(log, fault),
-        Labelled(log, fault | {"symptom": "perf.hang"}),
-        Labelled("nothing is known of this", fault),
-        Labelled("Is it better to use one process for each device?", {"type": "how-to question"}),
-    ]
-    score = score_engine(texts, diagnose_text)
-    assert (score.faults, score.spoke, score.right) == (3, 2, 1)
-    assert (score.questions, score.spoke_on_questions) == (1, 0)
-    (word,) = score.by_certainty
-    assert score.calibration == {word: 0.5}
-    measured = Model({}, numpy.array([]), {}, {"diagnosis": score.calibration})
-    assert classify(log, diagnose_text, measured).probability == 0.5
-    assert classify("nothing is known of this", diagnose_text, None).by == "nothing"
+def test_only_given_labels_are_scored(trained: tuple[Model, list[Evaluation]]) -> None:
+    model, _ = trained
+    texts = ["memory cuda allocate exhausted gigabytes", "import module missing shared object"]
+    found = [classify(text, model) for text in texts]
+    assert score([{"symptom": "fail.out-of-memory"}, {"symptom": None}], found) == {"symptom": (1, 1)}
+    assert score([{}, {}], found) == {}

@@ -11,10 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from phalanx.cli.study.ending import told_errors
-from phalanx.diagnose import diagnose_inputs
-from phalanx.knowledge import load_rules
-from phalanx.model import Finding
-from phalanx.sources import from_text
 
 _TRAIN = "Example: phalanx study train labels.csv --output model.npz"
 _CLASSIFY = "Example: phalanx study classify collection/ --model model.npz --output labels.parquet"
@@ -26,12 +22,6 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=_CLASSIFY)(classify)
 
 
-def diagnose_text(text: str) -> Finding | None:
-    """The verdict on a report's text."""
-    # Named as a document: a person's words count there.
-    return diagnose_inputs([from_text("issue.md", text)], load_rules()).verdict
-
-
 def train(
     labelled: Annotated[
         Path,
@@ -41,12 +31,8 @@ def train(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model's file.")] = Path("model.npz"),
-    engine: Annotated[
-        bool, typer.Option("--diagnosis/--no-diagnosis", help="Measure the diagnosis on the same texts too.")
-    ] = True,
 ) -> None:
     """Train the text model from your labelled data, and say honestly how good it is."""
-    from phalanx.study.classify.apply import score_engine
     from phalanx.study.classify.labelled import read_labelled
     from phalanx.study.classify.train import train as fit
 
@@ -55,16 +41,7 @@ def train(
         texts, problems = read_labelled(labelled)
         for reason, times in problems.most_common():
             typer.echo(f"  {times} × {reason}", err=True)
-        notes: dict[str, object] = {"texts": len(texts)}
-        if engine:
-            score = score_engine(texts, diagnose_text)
-            notes["diagnosis"] = score.calibration
-            if score.faults:
-                console.print(
-                    f"The diagnosis spoke on {score.spoke} of {score.faults} faults; the symptom was right in {score.right} of them, the first fix in "
-                    f"{score.right_fix}. It spoke on {score.spoke_on_questions} of {score.questions} how-to questions."
-                )
-        model, evaluations = fit(texts, notes)
+        model, evaluations = fit(texts, {"texts": len(texts)})
         model.save(output)
     table = Table(
         "target",
@@ -93,7 +70,7 @@ def train(
             raters,
             f"{one.miscalibration:.3f}",
         )
-    console.print("The text model alone, on texts it had not seen (5-fold cross-validation):")
+    console.print("The text model, on texts it had not seen (5-fold cross-validation):")
     console.print(table)
     for one in evaluations:
         if one.accuracy <= one.majority:
@@ -110,25 +87,26 @@ def classify(
             help="A collection, or a .csv, .jsonl or .parquet file with text, or title and body.", show_default=False
         ),
     ],
-    model: Annotated[
-        Path | None,
-        typer.Option("--model", "-m", help="A model of `phalanx study train`; without it only the diagnosis speaks."),
-    ] = None,
+    model: Annotated[Path, typer.Option("--model", "-m", help="A model of `phalanx study train`.")] = Path("model.npz"),
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write: .parquet, .csv or .jsonl.")] = Path(
         "classified.parquet"
     ),
 ) -> None:
-    """Label new issues: type, symptom, stage, fix pattern, specific to distributed training or not."""
-    from phalanx.study.classify.apply import classify_all
+    """Label new issues with the trained text model: type, symptom, stage, fix pattern, specific to distributed training or not.
+
+    Of issues that have labels already, says how many of them the model gets right.
+    """
+    from phalanx.study.classify.apply import classify_all, score
     from phalanx.study.classify.labelled import read_table, text_of
     from phalanx.study.classify.model import load_model
     from phalanx.study.classify.write import count_labels, write_labels
 
     with told_errors():
-        loaded = load_model(model) if model is not None else None
         rows = read_table(issues)
-        found = list(classify_all((text_of(row) for row in rows), diagnose_text, loaded))
+        found = list(classify_all((text_of(row) for row in rows), load_model(model)))
         write_labels(output, rows, [asdict(one) for one in found])
     for line in count_labels(found):
         typer.echo(line)
+    for target, (right, given) in score(rows, found).items():
+        typer.echo(f"{target}: {right} of {given} given labels right ({right / given:.1%})")
     typer.echo(f"wrote {output}", err=True)

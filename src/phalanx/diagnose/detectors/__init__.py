@@ -27,5 +27,5 @@ def detectors() -> dict[str, Callable[[Job], Iterator[Event]]]:
 
 def detect_all(seen: Observations) -> list[Event]:
     """What all detectors find. None of them sees what another found."""
-    job = Job(tuple(file for file in seen.files if not file.is_report), tuple(seen.events))
+    job = Job(tuple(seen.files), tuple(seen.events))
     return [event for detect in detectors().values() for event in detect(job)]

@@ -33,10 +33,7 @@ def write_labels(path: Path, rows: Sequence[Mapping[str, Any]], labels: Sequence
 
 def count_labels(found: Sequence[Labels]) -> list[str]:
     """What was said how often, for the terminal."""
-    by = Counter(one.by for one in found)
-    lines = [
-        f"{len(found)} issues: {by['diagnosis']} labelled by the diagnosis, {by['model']} by the text model, {by['nothing']} by nobody"
-    ]
+    lines = [f"{len(found)} issues labelled by the text model"]
     symptoms = Counter(one.symptom for one in found if one.symptom)
     lines += [f"  {times:6} {symptom}" for symptom, times in symptoms.most_common(12)]
     questions = sum(one.type == "how-to question" for one in found)
