@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import NamedTuple
 
@@ -34,11 +36,25 @@ def all_strategies() -> tuple[Strategy, ...]:
     return tuple(ordered)
 
 
+_LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("strategies that are not asked", default=frozenset())
+
+
+@contextmanager
+def left_out(*names: str) -> Iterator[None]:
+    """Do not ask these strategies, so that an ablation can show what each one earns."""
+    token = _LEFT_OUT.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _LEFT_OUT.reset(token)
+
+
 def accuse(table: RankTable, *, without: frozenset[str] = frozenset()) -> Accusation:
     """Who is to blame for the failure that the table shows; NOBODY where no strategy applies.
 
-    `without` leaves strategies out, so that an ablation can show what each one earns.
+    `without` leaves strategies out, as `left_out` does around a whole diagnosis.
     """
+    without = without | _LEFT_OUT.get()
     for strategy in all_strategies():
         if table.about not in strategy.about or strategy.name in without:
             continue

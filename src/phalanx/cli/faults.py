@@ -17,6 +17,7 @@ from rich.table import Table
 
 from phalanx.cli.consoles import consoles_app
 from phalanx.diagnose import diagnose_paths
+from phalanx.zoo import ablate as ablation
 from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.campaign import Campaign
@@ -190,6 +191,13 @@ def score(
         Path | None,
         typer.Option(help="Score what `faults run --with phalanx-run --keep DIR` left: verdicts and times."),
     ] = None,
+    ablated: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Show what changes without each detector, blame strategy and rule; without names also on the rules' own cases.",
+        ),
+    ] = False,
 ) -> None:
     """Score verdicts on the logs of the faults: hits beside false accusations and false alarms."""
     if form not in ("text", "json", "markdown"):
@@ -197,6 +205,9 @@ def score(
     picked = [fault for fault in _pick(root, names) if split in (None, fault.split)]
     if runs is not None:
         _score_runs(watched.read_runs(picked, runs), form, write)
+        return
+    if ablated:
+        _show_ablation(picked, root, form, misses, with_cases=not names)
         return
     try:
         marks = list(_marks(picked, root, logs, reports))
@@ -261,6 +272,27 @@ def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | N
         began = time.perf_counter()
         report = diagnose_paths([str(where)]).to_json()
         yield mark(fault, report, causes=causes, named=named, seconds=time.perf_counter() - began)
+
+
+def _show_ablation(picked: list[Fault], root: Path, form: str, misses: bool, *, with_cases: bool) -> None:
+    from phalanx.cli.ablating import ablate  # loads all rules
+
+    try:
+        found = ablate(picked, read_causes(root), with_cases=with_cases)
+    except FaultError as error:
+        raise _refuse(error) from error
+    if form == "json":
+        typer.echo(json.dumps(ablation.as_json(found), indent=2))
+        return
+    shown = ablation.table(found)
+    if form == "markdown":
+        typer.echo(shown.markdown())
+    else:
+        _print(shown)
+    for kind, names in ablation.idle(found).items():
+        typer.echo(f"change nothing on any log or case of another rule: {len(names)} of kind {kind}: {' '.join(names)}")
+    if misses:
+        typer.echo("\n".join(ablation.changed(found)))
 
 
 def _print(table: tables.TextTable) -> None:

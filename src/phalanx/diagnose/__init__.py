@@ -21,7 +21,7 @@ from phalanx.sources import Collector, Input, Observations, find_inputs
 from phalanx.sources.bundle import earlier_attempts
 from phalanx.sources.traces import find_traces, read_traces
 
-__all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules"]
+__all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules", "judge_observations", "read_observations"]
 
 
 def diagnose_paths(
@@ -42,17 +42,25 @@ def diagnose_inputs(
     jobs: Sequence[Traces] | None = None,
 ) -> Report:
     """Read the inputs, apply the rules, weigh what they say. `jobs`: their traces, where they were read before."""
-    seen = _collect(inputs, rules, progress, jobs)
+    seen = read_observations(inputs, rules, progress, jobs)
+    report, _ = judge_observations(seen, rules)
+    return replace(report, not_checked=(*unchecked, *report.not_checked)) if unchecked else report
+
+
+def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Report, frozenset[str]]:
+    """The report on what was read, and the codes of all rules that fired, whether or not they reach the report."""
     world = build_world(seen)
     history = History(seen, world)
-    findings = judge(apply_rules(rules, seen, history), history)
-    missing = [*unchecked, *seen.unchecked, *what_was_not_checked(findings, history)]
+    claims = apply_rules(rules, seen, history)
+    fired = frozenset(claim.rule.code for claim in claims if claim.rule is not None)
+    findings = judge(claims, history)
+    missing = [*seen.unchecked, *what_was_not_checked(findings, history)]
     read = tuple(file.name for file in seen.files)
     empty = tuple(file.name for file in seen.files if not file.has_output and not findings)
-    return Report(world, tuple(findings), tuple(missing), read, empty)
+    return Report(world, tuple(findings), tuple(missing), read, empty), fired
 
 
-def _collect(
+def read_observations(
     inputs: Sequence[Input],
     rules: Sequence[Rule],
     progress: Callable[[int], None] | None = None,
@@ -75,7 +83,7 @@ def _collect(
 
 def fired_rules(inputs: Sequence[Input], rules: Sequence[Rule]) -> set[str]:
     """The codes of all rules that fire, whether or not they reach the report."""
-    seen = _collect(inputs, rules)
+    seen = read_observations(inputs, rules)
     history = History(seen, build_world(seen))
     return {claim.rule.code for claim in apply_rules(rules, seen, history) if claim.rule is not None}
 
