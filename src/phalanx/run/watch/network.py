@@ -81,14 +81,15 @@ class NetworkView:
 
 def view_network(pids: Mapping[int, int]) -> NetworkView:
     """All TCP connections of the ranks as they are now."""
-    found = [connection for rank, pid in pids.items() for connection in _connections(rank, pid)]
+    found = [connection for rank, pid in pids.items() for connection in connections_of(rank, pid)]
     owners = {connection.local: connection.rank for connection in found}
     return NetworkView(
         tuple(one for one in found if one.is_broken), tuple(one for one in found if one.peer_does_not_read), owners
     )
 
 
-def _connections(rank: int, pid: int) -> Iterator[Connection]:
+def connections_of(rank: int, pid: int) -> Iterator[Connection]:
+    """The TCP connections of one process."""
     inodes = sockets_of(pid)
     for name in ("tcp", "tcp6"):
         try:

@@ -24,6 +24,7 @@ _ENDS_AT = 4
 _MAPPED = bytes(10) + b"\xff\xff"  # before an address of version 4 in one of version 6
 _COUNTED = struct.Struct("=QQ")  # bytes_acked and bytes_received within tcp_info:
 _COUNTED_AT = 120
+_LAST_SENT_AT, _LAST_RECEIVED_AT = 44, 52  # milliseconds since then, within tcp_info
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 
@@ -36,6 +37,7 @@ class Socket:
     local: tuple[bytes, int]
     peer: tuple[bytes, int]
     count: int
+    idle: float = 0.0  # seconds since anything was sent or received
 
 
 class Traffic:
@@ -97,8 +99,12 @@ def _read(message: bytes) -> Socket | None:
         length, kind = _ATTRIBUTE.unpack_from(rest)
         if kind == _INFO and length >= _ATTRIBUTE.size + _COUNTED_AT + _COUNTED.size:
             count = sum(_COUNTED.unpack_from(rest, _ATTRIBUTE.size + _COUNTED_AT))
+            start = _ATTRIBUTE.size
+            sent, received = (
+                struct.unpack_from("=I", rest, start + at)[0] for at in (_LAST_SENT_AT, _LAST_RECEIVED_AT)
+            )
             ends = (_address(source, is_version_4), own), (_address(target, is_version_4), other)
-            return Socket(str(inode), *ends, count)
+            return Socket(str(inode), *ends, count, min(sent, received) / 1000)
         if length < _ATTRIBUTE.size:
             break
         rest = rest[(length + 3) & ~3 :]
