@@ -23,6 +23,7 @@ ALLOWED = {
     "blame": {"model"},
     "diagnose": {"model", "knowledge", "frameworks", "sources", "blame"},
     "run": {"model", "knowledge", "frameworks", "sources", "blame"},
+    "attach": {"model", "sources", "run"},
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "backends": {"model"},
     "remote": {"model", "frameworks", "sources", "backends", "run"},
@@ -30,6 +31,7 @@ ALLOWED = {
     "replay": {"model", "sources"},
     "report": {"model", "knowledge"},
     "cli": {
+        "attach",
         "cache",
         "model",
         "knowledge",

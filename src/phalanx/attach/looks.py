@@ -99,9 +99,9 @@ def _motion(
 ) -> RankMotion:
     mains = [one.main for one in taken if one.main is not None and one.main.frames]
     newest = next((one for one in reversed(taken) if one.main is not None and one.main.frames), taken[-1])
-    doings = [doing_of(main.frames) for main in mains]
-    # A torn sample, taken while the rank ran, is no proof of motion if the rank waited before and after.
-    doing, call = doings[-1] if doings else (Doing.UNKNOWN, "")
+    cpu = max(last.cpu - before.cpu, 0.0) / seconds
+    # Who stands in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
+    doing, call = doing_of(mains[-1].frames, True if cpu < _BUSY else None) if mains else (Doing.UNKNOWN, "")
     places = {_own_frames(main.frames) for main in mains}
     values = [main.values for main in (taken[0].main, taken[-1].main) if main is not None and main.values]
     moved = len(places) > 1 or (len(values) == 2 and _own_values(mains[0].frames, values) is True)
@@ -111,7 +111,7 @@ def _motion(
         doing,
         call,
         not moved,
-        max(last.cpu - before.cpu, 0.0) / seconds,
+        cpu,
         max(last.signs.io - before.signs.io, 0) / seconds,
         max(last.signs.faults - before.signs.faults, 0) / seconds,
         last.process.state in "Tt",

@@ -1,0 +1,54 @@
+"""All training jobs on this machine, however they were started, or the one that a given process belongs to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from phalanx.attach.connected import jobs_by_connections, numbered_by_stacks
+from phalanx.attach.discovery import FoundJob, Process, all_processes, ancestors, jobs_by_variables
+from phalanx.run.watch.stacks import take_stacks
+
+
+class AttachError(ValueError):
+    """There is nothing to attach to, or it may not be looked at; the message says what to do."""
+
+
+def find_jobs(*, everybody: bool = False) -> list[FoundJob]:
+    """The jobs of this user, or of everybody; those with most ranks first."""
+    processes = all_processes(lambda user: everybody or user == os.geteuid())
+    return _jobs(processes)
+
+
+def find_job(pid: int) -> FoundJob:
+    """The job of a process: its launcher, a rank, or a helper of one. Raises AttachError."""
+    processes = all_processes(lambda user: True)
+    if pid not in processes:
+        raise AttachError(f"there is no process {pid}")
+    if processes[pid].variables is None:
+        raise AttachError(f"process {pid} belongs to another user: run this as that user, or as root")
+    user = processes[pid].user
+    own = {number: one for number, one in processes.items() if one.user == user}
+    found = [job for job in _jobs(own) if _belongs(pid, job, own)]
+    if not found:
+        what = " ".join(processes[pid].command)[:80] or processes[pid].program
+        raise AttachError(f"process {pid} ({what}) is no rank, launcher or helper of a training job that can be found")
+    # A launcher may have several jobs below it; then the one that was started last is meant.
+    return max(found, key=lambda job: max(one.process.start for one in job.ranks))
+
+
+def _belongs(pid: int, job: FoundJob, processes: Mapping[int, Process]) -> bool:
+    ranks = {one.process.pid for one in job.ranks}
+    above = {one.pid for rank in ranks for one in ancestors(processes[rank], processes)} - {1}
+    below = {one.pid for one in ancestors(processes[pid], processes)}
+    return pid in ranks or pid in above or bool(ranks & below)
+
+
+def _jobs(processes: Mapping[int, Process]) -> list[FoundJob]:
+    told = jobs_by_variables(processes)
+    known = [one.process.pid for job in told for one in job.ranks]
+    by_connections = []
+    for job in jobs_by_connections(processes, known):
+        stacks = take_stacks([one.process.pid for one in job.ranks], values=True)
+        by_connections.append(numbered_by_stacks(job, stacks, processes))
+    return sorted([*told, *by_connections], key=lambda job: -len(job.ranks))

@@ -1,0 +1,89 @@
+"""What several looks say of a job: does it hang, work, wait for a rank at work, or can nobody tell?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from phalanx.attach.looks import JobMotion, RankMotion
+from phalanx.model import Frame
+from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.standing import Doing
+
+_WRITES = 1 << 20  # bytes a second that are worth saying
+
+
+class State(StrEnum):
+    """How the job is."""
+
+    HUNG = "hung"  # ranks wait for others, and nobody works
+    STOPPED = "stopped"  # a rank was stopped by a signal or a debugger
+    BUSY = "busy"  # ranks wait for one that works: slow, or lost in a loop
+    MOVING = "moving"  # it gets on
+    COMPUTING = "computing"  # nobody waits for another rank
+    UNSEEN = "unseen"  # no stacks could be taken
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """The state, and the ranks that it is about."""
+
+    state: State
+    waiting: tuple[int, ...] = ()
+    working: tuple[int, ...] = ()
+    stopped: tuple[int, ...] = ()
+
+
+def state_of(motion: JobMotion) -> JobState:
+    """From the looks alone; nobody is accused here."""
+    ranks = motion.ranks
+    stopped = tuple(rank for rank, one in ranks.items() if one.stopped)
+    waiting = tuple(rank for rank, one in ranks.items() if one.is_waiting)
+    working = tuple(rank for rank, one in ranks.items() if one.is_working or not one.stands)
+    if stopped:
+        return JobState(State.STOPPED, waiting, working, stopped)
+    if ranks and all(one.doing is Doing.UNKNOWN for one in ranks.values()):
+        return JobState(State.UNSEEN)
+    if not waiting:
+        data = any(one.doing is Doing.DATA and one.stands and not one.is_working for one in ranks.values())
+        return JobState(State.HUNG if data and not working else State.COMPUTING, (), working)
+    if working:
+        # Between two looks a healthy rank is seen now in a collective, now elsewhere: somebody gets on with the script.
+        return JobState(State.MOVING if motion.is_moving else State.BUSY, waiting, working)
+    return JobState(State.HUNG, waiting)
+
+
+def describe(motion: JobMotion, found: JobState) -> str:
+    """One sentence for a job that does not hang, or of which nothing can be told."""
+    if found.state is State.UNSEEN:
+        errors = {one.stacks.error for one in motion.ranks.values() if one.stacks.error}
+        return f"No stacks of the ranks could be taken: {'; '.join(sorted(errors))}."
+    if found.state in (State.MOVING, State.COMPUTING) and not found.waiting:
+        return f"It is not hung: {name_ranks(motion.ranks)} {_verb(motion.ranks, 'works', 'work')}."
+    work = "; ".join(_work(motion.ranks[rank]) for rank in found.working[:4])
+    waits = ""
+    if found.waiting:
+        calls = sorted({motion.ranks[rank].call for rank in found.waiting if motion.ranks[rank].call})
+        verb = _verb(found.waiting, "waits", "wait")
+        waits = f", while {name_ranks(found.waiting)} {verb}" + (f" in {', '.join(calls)}" if calls else "")
+    start = "It is not hung" if found.state is State.MOVING else "It is not hung as far as can be seen"
+    return f"{start}: {work}{waits}."
+
+
+def _verb(ranks: Collection[int], one: str, many: str) -> str:
+    return one if len(ranks) == 1 else many
+
+
+def _work(one: RankMotion) -> str:
+    frame = place_of(one)
+    where = f" in {frame.function}() at {frame.place}" if frame is not None and "<" not in frame.function else ""
+    where = where or (f" at {frame.place}" if frame is not None else "")
+    rate = f" ({one.io / (1 << 20):.0f} MB/s of files)" if one.io >= _WRITES else f" ({one.cpu:.1f} cores)"
+    return f"rank {one.rank} works{where}{rate}"
+
+
+def place_of(one: RankMotion) -> Frame | None:
+    """Where the rank's main thread is in the user's own code."""
+    frames = one.stacks.main.frames if one.stacks.main is not None else ()
+    return next((frame for frame in reversed(frames) if frame.is_user_code), None)
