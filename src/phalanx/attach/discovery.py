@@ -42,6 +42,7 @@ class FoundRank:
     process: Process
     identity: Identity
     told_by: str = "variables"  # or: order of start, arguments, stack
+    host: str = ""  # empty for this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,12 @@ class FoundJob:
         """Ranks of the job that do not run here: on another machine, or ended."""
         here = {one.identity.rank for one in self.ranks}
         return tuple(rank for rank in range(self.size) if rank not in here)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Ranks that must run on this machine, because all of the job does, and do not: they have ended."""
+        local = {(one.process.variables or {}).get("LOCAL_WORLD_SIZE") for one in self.ranks}
+        return self.absent if local == {str(self.size)} else ()
 
     @property
     def script(self) -> str:

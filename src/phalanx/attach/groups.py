@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from phalanx.attach.looks import JobMotion
-from phalanx.attach.state import place_of
+from phalanx.attach.looks import JobMotion, own_frame
 from phalanx.model import Frame
 
 
@@ -25,9 +24,9 @@ def grouped_stacks(motion: JobMotion) -> list[StackGroup]:
     groups: dict[tuple[tuple[Frame, ...], str, str], list[int]] = {}
     for rank, one in sorted(motion.ranks.items()):
         frames = one.stacks.main.frames if one.stacks.main is not None else ()
-        groups.setdefault((frames, one.doing.value, one.call), []).append(rank)
+        groups.setdefault((frames, one.doing.value, one.standing.call), []).append(rank)
     found = [
-        StackGroup(tuple(ranks), frames, doing, call, place_of(motion.ranks[ranks[0]]))
+        StackGroup(tuple(ranks), frames, doing, call, own_frame(frames))
         for (frames, doing, call), ranks in groups.items()
     ]
     return sorted(found, key=lambda group: (-len(group.ranks), group.ranks))

@@ -1,7 +1,7 @@
 """Several looks at the ranks over a few seconds: which of them move, which work, which wait, and for how long they have been quiet.
 
-Nothing is injected and no signal is sent. Stacks are sampled without pausing the ranks but once, when their variables are
-read to see whether loops advance; that takes some milliseconds.
+Nothing is injected and no signal is sent. Ranks are paused for some milliseconds at the first and the last look, when their
+variables are read to see whether loops advance; between them stacks are sampled without pausing.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from phalanx.model import Frame
 from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.look import RankLook, look_at
+from phalanx.run.watch.network import Connection, connections_of
 from phalanx.run.watch.processes import children_of
-from phalanx.run.watch.stacks import ProcessStacks, take_stacks
-from phalanx.run.watch.standing import Doing, doing_of
+from phalanx.run.watch.snapshot import python_children
+from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
+from phalanx.run.watch.standing import Doing, Standing, standing_of
 from phalanx.run.watch.traffic import all_sockets, sockets_of
 
 _LOOKS = 4
@@ -23,23 +26,29 @@ _BETWEEN_S = 0.7
 _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
 _FAULTS_PER_SECOND = 20
+_MOST_WORKERS = 4  # of one rank, whose stacks are taken; the others are alike
 
 
 @dataclass(frozen=True, slots=True)
 class RankMotion:
     """What several looks at one rank show."""
 
-    rank: int
     pid: int
-    doing: Doing
-    call: str
+    standing: Standing
     stands: bool  # the same lines of the user's code and the same values of its variables at every look
     cpu: float  # cores used, children included
     io: float  # bytes of files a second, children included
     faults: float  # pages read back in a second
     stopped: bool
-    look: RankLook
-    stacks: ProcessStacks
+    threads: tuple[Thread, ...]  # the main thread at each look
+    stacks: ProcessStacks  # of all threads at the last look
+    workers: tuple[ProcessStacks, ...] = ()
+    connections: tuple[Connection, ...] = ()
+
+    @property
+    def doing(self) -> Doing:
+        """What the rank does, as far as its stack tells."""
+        return self.standing.doing
 
     @property
     def is_working(self) -> bool:
@@ -56,12 +65,11 @@ class RankMotion:
 
 @dataclass(frozen=True, slots=True)
 class JobMotion:
-    """All ranks, how long they were looked at, and for how long none has heard from another (None where that is not known)."""
+    """The ranks, how long they were looked at, and for how long none has heard from another (None where that is not known)."""
 
     ranks: Mapping[int, RankMotion]
     seconds: float
     quiet: float | None
-    gone: tuple[int, ...] = ()  # ranks that ended while they were looked at
 
     @property
     def is_moving(self) -> bool:
@@ -69,25 +77,31 @@ class JobMotion:
         return any(not one.stands for one in self.ranks.values())
 
 
-def look_at_job(pids: Mapping[int, int], looks: int = _LOOKS, pause: Callable[[float], None] = time.sleep) -> JobMotion:
-    """Look several times. Raises nothing for ranks that end or may not be seen."""
+def look_at_job(
+    pids: Mapping[int, int], size: int, looks: int = _LOOKS, pause: Callable[[float], None] = time.sleep
+) -> JobMotion:
+    """Look several times. Ranks that end meanwhile are left out; of those that may not be seen only the kernel's figures are known."""
     began = time.monotonic()
     first = {rank: look for rank, pid in pids.items() if (look := _kernel_look(pid, None)) is not None}
-    taken = [take_stacks(list(pids.values()), values=True)]
+    numbers = list(pids.values())
+    taken = [take_stacks(numbers, values=True)]
     for _ in range(looks - 2):
         pause(_BETWEEN_S)
-        taken.append(take_stacks(list(pids.values()), pause=False))
+        taken.append(take_stacks(numbers, pause=False))
     pause(_BETWEEN_S)
-    taken.append(take_stacks(list(pids.values()), values=True))
-    families = children_of(pids.values())
+    families = children_of(numbers)
+    workers = {pid: list(python_children(family))[:_MOST_WORKERS] for pid, family in families.items()}
+    taken.append(take_stacks(numbers, values=True))
+    helpers = take_stacks([worker for found in workers.values() for worker in found], pause=False)
     seconds = max(time.monotonic() - began, 0.1)
     motions = {}
     for rank, before in first.items():
-        last = _kernel_look(pids[rank], before, families.get(pids[rank]))
+        pid = pids[rank]
+        last = _kernel_look(pid, before, families.get(pid))
         if last is not None:
-            motions[rank] = _motion(rank, pids[rank], before, last, [one[pids[rank]] for one in taken], seconds)
-    gone = tuple(rank for rank in pids if rank not in motions)
-    return JobMotion(motions, seconds, quiet_between(pids.values()), gone)
+            below = tuple(helpers[worker] for worker in workers.get(pid, ()))
+            motions[rank] = _motion(rank, before, last, [one[pid] for one in taken], below, seconds, size)
+    return JobMotion(motions, seconds, quiet_between(numbers))
 
 
 def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None = None) -> RankLook | None:
@@ -95,53 +109,65 @@ def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None
 
 
 def _motion(
-    rank: int, pid: int, before: RankLook, last: RankLook, taken: Sequence[ProcessStacks], seconds: float
+    rank: int,
+    before: RankLook,
+    last: RankLook,
+    taken: Sequence[ProcessStacks],
+    workers: tuple[ProcessStacks, ...],
+    seconds: float,
+    size: int,
 ) -> RankMotion:
-    mains = [one.main for one in taken if one.main is not None and one.main.frames]
     newest = next((one for one in reversed(taken) if one.main is not None and one.main.frames), taken[-1])
+    threads = tuple(one.main for one in taken if one.main is not None and one.main.frames)
     cpu = max(last.cpu - before.cpu, 0.0) / seconds
-    # Who stands in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
-    doing, call = doing_of(mains[-1].frames, True if cpu < _BUSY else None) if mains else (Doing.UNKNOWN, "")
-    places = {_own_frames(main.frames) for main in mains}
-    values = [main.values for main in (taken[0].main, taken[-1].main) if main is not None and main.values]
-    moved = len(places) > 1 or (len(values) == 2 and _own_values(mains[0].frames, values) is True)
+    is_idle = cpu < _BUSY
+    # Who is in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
+    outstanding = True if is_idle else None
+    standing = standing_of(rank, newest, outstanding=outstanding, workers=workers, is_idle=is_idle, size=size)
     return RankMotion(
-        rank,
-        pid,
-        doing,
-        call,
-        not moved,
+        last.process.pid,
+        standing,
+        not has_moved(threads),
         cpu,
         max(last.signs.io - before.signs.io, 0) / seconds,
         max(last.signs.faults - before.signs.faults, 0) / seconds,
         last.process.state in "Tt",
-        last,
+        threads,
         newest,
+        workers,
+        tuple(connections_of(rank, last.process.pid)),
     )
 
 
-def _own_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    return tuple(frame for frame in frames if frame.is_user_code)
-
-
-def _own_values(frames: Sequence[Frame], values: Sequence[Sequence[Mapping[str, str]]]) -> bool:
-    """Whether a variable of the user's functions changed between two looks."""
-    first, last = values
-    return any(one != other for frame, one, other in zip(frames, first, last, strict=False) if frame.is_user_code)
+def has_moved(looks: Sequence[Thread]) -> bool:
+    """Whether the user's part of the stack, or a variable of the user's functions, differs between looks at a thread."""
+    if len({tuple(frame for frame in look.frames if frame.is_user_code) for look in looks}) > 1:
+        return True
+    with_values = [look for look in looks if look.values]
+    return any(
+        told != other
+        for one, following in pairwise(with_values)
+        for frame, told, other in zip(one.frames, one.values, following.values, strict=False)
+        if frame.is_user_code
+    )
 
 
 def quiet_between(pids: Iterable[int]) -> float | None:
     """Seconds since any of these processes got data from another one of them; None where they have no such connection,
     or the kernel does not say. What does not pass a socket (shared memory, InfiniBand) is not seen."""
-    numbers = list(pids)
     try:
         now = {one.inode: one for one in all_sockets()}
     except OSError:
         return None
-    owners = {now[inode].local: pid for pid in numbers for inode in sockets_of(pid) if inode in now}
-    between = [
-        one
+    owners = {now[inode].local: pid for pid in pids for inode in sockets_of(pid) if inode in now}
+    idle = [
+        one.idle
         for one in now.values()
         if one.local in owners and owners.get(one.peer, owners[one.local]) != owners[one.local]
     ]
-    return min((one.idle for one in between), default=None)
+    return min(idle, default=None)
+
+
+def own_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code."""
+    return next((frame for frame in reversed(frames) if frame.is_user_code), None)

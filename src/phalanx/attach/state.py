@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from phalanx.attach.looks import JobMotion, RankMotion
-from phalanx.model import Frame
+from phalanx.attach.looks import JobMotion, RankMotion, own_frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.standing import Doing
 
@@ -61,10 +60,10 @@ def describe(motion: JobMotion, found: JobState) -> str:
         return f"No stacks of the ranks could be taken: {'; '.join(sorted(errors))}."
     if found.state in (State.MOVING, State.COMPUTING) and not found.waiting:
         return f"It is not hung: {name_ranks(motion.ranks)} {_verb(motion.ranks, 'works', 'work')}."
-    work = "; ".join(_work(motion.ranks[rank]) for rank in found.working[:4])
+    work = "; ".join(_work(rank, motion.ranks[rank]) for rank in found.working[:4])
     waits = ""
     if found.waiting:
-        calls = sorted({motion.ranks[rank].call for rank in found.waiting if motion.ranks[rank].call})
+        calls = sorted({call for rank in found.waiting if (call := motion.ranks[rank].standing.call)})
         verb = _verb(found.waiting, "waits", "wait")
         waits = f", while {name_ranks(found.waiting)} {verb}" + (f" in {', '.join(calls)}" if calls else "")
     start = "It is not hung" if found.state is State.MOVING else "It is not hung as far as can be seen"
@@ -75,15 +74,9 @@ def _verb(ranks: Collection[int], one: str, many: str) -> str:
     return one if len(ranks) == 1 else many
 
 
-def _work(one: RankMotion) -> str:
-    frame = place_of(one)
+def _work(rank: int, one: RankMotion) -> str:
+    frame = own_frame(one.stacks.main.frames if one.stacks.main is not None else ())
     where = f" in {frame.function}() at {frame.place}" if frame is not None and "<" not in frame.function else ""
     where = where or (f" at {frame.place}" if frame is not None else "")
     rate = f" ({one.io / (1 << 20):.0f} MB/s of files)" if one.io >= _WRITES else f" ({one.cpu:.1f} cores)"
-    return f"rank {one.rank} works{where}{rate}"
-
-
-def place_of(one: RankMotion) -> Frame | None:
-    """Where the rank's main thread is in the user's own code."""
-    frames = one.stacks.main.frames if one.stacks.main is not None else ()
-    return next((frame for frame in reversed(frames) if frame.is_user_code), None)
+    return f"rank {rank} works{where}{rate}"

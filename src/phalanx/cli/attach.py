@@ -16,7 +16,9 @@ from phalanx.report import Format
 
 if TYPE_CHECKING:
     from phalanx.attach.discovery import FoundJob
+    from phalanx.attach.hosts import Reach
     from phalanx.attach.investigation import Seen
+    from phalanx.attach.looks import JobMotion
 
 _EXAMPLES = """\
 Examples:
@@ -24,6 +26,10 @@ Examples:
     phalanx attach
 
     phalanx attach 41237
+
+    phalanx attach --hosts a,b
+
+    phalanx attach --slurm 8841
 
     phalanx attach 41237 --bundle hang/ --format html --output hang.html
 
@@ -46,37 +52,110 @@ def attach(
     bundle: Annotated[Path | None, typer.Option(help="Keep everything that was seen in this new folder.")] = None,
     everybody: Annotated[bool, typer.Option("--all-users", help="Look at other users' jobs, too.")] = False,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Show all findings, evidence and fixes.")] = False,
+    hosts: Annotated[str | None, typer.Option(help="Look on these hosts, over SSH: a,b,user@c.")] = None,
+    slurm: Annotated[str | None, typer.Option(help="Look on the nodes of this Slurm job, by srun --overlap.")] = None,
+    kubectl: Annotated[str | None, typer.Option(help="Look in the pods with these labels: app=train.")] = None,
+    each: Annotated[
+        str | None, typer.Option(help="With --hosts: the command that reaches a host, such as 'ssh {}'.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option("--remote-python", help="An interpreter with phalanx, elsewhere.")
+    ] = None,
+    collect: Annotated[bool, typer.Option("--collect", hidden=True)] = False,
 ) -> None:
     """Say why a job that runs now hangs: who waits for whom, in which call, at which line.
 
-    Finds the ranks of training jobs on this machine by itself, whatever started them: torchrun, accelerate, deepspeed, srun,
-    mpirun, horovodrun, mp.spawn, or processes started by hand.
+    Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
+    horovodrun, mp.spawn, or processes started by hand.
     """
-    from phalanx.attach.jobs import AttachError, find_job, find_jobs
+    from phalanx.attach.jobs import AttachError, find_jobs
 
     try:
-        job = find_job(pid) if pid is not None else _choose(find_jobs(everybody=everybody))
+        if collect:
+            from phalanx.attach.hosts import collect_line
+
+            print(collect_line(find_jobs(everybody=everybody)))
+            return
+        reaches = _reaches(hosts, slurm, kubectl, each, python)
+        seen = _investigate_hosts(reaches, pid) if reaches else _investigate_here(pid, everybody)
+        status = _conclude(seen, bundle, form, output, everything)
     except AttachError as error:
         _say(str(error))
         raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    raise typer.Exit(status)
+
+
+def _reaches(
+    hosts: str | None, slurm: str | None, kubectl: str | None, each: str | None, python: str | None
+) -> list[Reach]:
+    """The commands that reach other machines, where any were asked for. Raises AttachError."""
+    from phalanx.attach import hosts as ways
+    from phalanx.attach.jobs import AttachError
+
+    if sum(given is not None for given in (hosts, slurm, kubectl)) > 1:
+        raise AttachError("give one of --hosts, --slurm and --kubectl")
+    if each is not None and hosts is None:
+        raise AttachError("--each needs --hosts, the names that replace {}")
+    if hosts is not None:
+        names = [name.strip() for name in hosts.split(",") if name.strip()]
+        if not names:
+            raise AttachError("--hosts names nobody")
+        return ways.by_template(each, names, python) if each is not None else ways.by_ssh(names, python)
+    if slurm is not None:
+        return ways.by_slurm(slurm, python)
+    return ways.by_kubectl(kubectl, python) if kubectl is not None else []
+
+
+def _investigate_here(pid: int | None, everybody: bool) -> Seen:
+    from phalanx.attach.investigation import investigate
+    from phalanx.attach.jobs import find_job, find_jobs
+
+    job = find_job(pid) if pid is not None else _choose(find_jobs(everybody=everybody))
     _say(_found(job))
+    return investigate(job, _say)
+
+
+def _investigate_hosts(reaches: list[Reach], pid: int | None) -> Seen:
+    from phalanx.attach.hosts import ask_all, merge
+    from phalanx.attach.investigation import investigate
+
+    _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
+    views = {view.job.key: view for view in merge(ask_all(reaches, _say))}
+    jobs = [view.job for view in views.values()]
+    if pid is not None:
+        jobs = [job for job in jobs if any(one.process.pid == pid for one in job.ranks)]
+    job = _choose(jobs)
+    _say(_found(job))
+    first = [views[job.key].motion]
+
+    def look() -> JobMotion:
+        if first:
+            return first.pop()
+        again = {view.job.key: view.motion for view in merge(ask_all(reaches, _say))}
+        return again.get(job.key, views[job.key].motion)
+
+    return investigate(job, _say, look)
+
+
+def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None, everything: bool) -> int:
+    """Keep what was seen, say it, and return the exit status."""
+    from phalanx.attach.investigation import keep
+    from phalanx.attach.jobs import AttachError
+
     with ExitStack() as stack:
         folder = bundle or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phalanx-attach-")))
-        try:
-            from phalanx.attach.investigation import investigate
-
-            if bundle is not None:
+        if bundle is not None:
+            try:
                 bundle.mkdir(parents=True, exist_ok=False)
-            seen = investigate(job, folder, _say)
-        except FileExistsError:
-            _say(f"--bundle {bundle}: it exists already; give a new folder")
-            raise typer.Exit(2) from None
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
-        status = _report(seen, form, output, everything)
+            except OSError as error:
+                raise AttachError(f"--bundle {bundle}: {error.strerror}; give a new folder") from None
+        keep(seen, folder, _say)
+        status = _report(seen, folder, form, output, everything)
     if bundle is not None:
         _say(f"kept in {bundle}; again: phalanx diagnose {bundle}")
-    raise typer.Exit(status)
+    return status
 
 
 def _choose(jobs: list[FoundJob]) -> FoundJob:
@@ -104,6 +183,11 @@ def _choose(jobs: list[FoundJob]) -> FoundJob:
 
 def _found(job: FoundJob) -> str:
     here = [one.identity.rank for one in job.ranks]
+    machines = sorted({one.host for one in job.ranks if one.host})
+    if machines:
+        where = f" on {', '.join(machines[:8])}{' …' if len(machines) > 8 else ''}"
+        elsewhere = f"; {name_ranks(job.absent)} not found there" if job.absent else ""
+        return f"{job.script}: {name_ranks(here)} of {job.size}{where}{elsewhere}"
     pids = f"pid {job.ranks[0].process.pid}" + (f" to {job.ranks[-1].process.pid}" if len(here) > 1 else "")
     started = f", started by {Path(job.launcher.command[0]).name}" if job.launcher and job.launcher.command else ""
     told = {one.told_by for one in job.ranks} - {"variables"}
@@ -112,28 +196,28 @@ def _found(job: FoundJob) -> str:
     return f"{job.script}: {name_ranks(here)} of {job.size} here ({pids}{started}{guess}){elsewhere}"
 
 
-def _report(seen: Seen, form: Format, output: Path | None, everything: bool) -> int:
+def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everything: bool) -> int:
     """Write what was seen; the exit status."""
     from phalanx.attach.state import State, describe
 
-    if seen.stalls:
+    if seen.hangs:
         from phalanx.cli.diagnosing import Request
 
         if form is not Format.JSON:
-            status = Request((str(seen.bundle),), form, output, everything).run()
+            status = Request((str(bundle),), form, output, everything).run()
             if form is Format.TEXT and output is None:
                 _print_groups(seen)
             return status
     from phalanx.diagnose import diagnose_paths
     from phalanx.report import render
 
-    said = "" if seen.stalls else describe(seen.motion, seen.found)
+    said = "" if seen.hangs else describe(seen.motion, seen.found)
     if form is Format.TEXT:
         sys.stdout.write(f"{said}\n")
         _print_groups(seen)
         return 2 if seen.found.state is State.UNSEEN else 0
-    document = json.loads(render(diagnose_paths([str(seen.bundle)]), Format.JSON))
-    if not seen.stalls:
+    document = json.loads(render(diagnose_paths([str(bundle)]), Format.JSON))
+    if not seen.hangs:
         document |= {"verdict": None, "findings": []}
     document["attached"] = {"state": seen.found.state.value, "said": said, "stacks": _groups(seen)}
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"

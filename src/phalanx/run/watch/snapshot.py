@@ -45,7 +45,7 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
         if rank in beats:
             beats[rank].ask(number)
     asked = time.monotonic()
-    below = {pid: list(_python_children(children)) for pid, children in children_of(pids.values()).items()}
+    below = {pid: list(python_children(children)) for pid, children in children_of(pids.values()).items()}
     workers = [worker for found in below.values() for worker in found][:_MOST_WORKERS]
     # with whom a rank wants to meet, which root it names and in which pass it is stand in its variables; they are not written down
     taken = take_stacks(list(pids.values()), values=True)
@@ -84,7 +84,8 @@ def add_native(number: int, attempt: Path, pids: Mapping[int, int], timeout: flo
         list(pool.map(one, pids))
 
 
-def _python_children(pids: Iterable[int]) -> Iterable[int]:
+def python_children(pids: Iterable[int]) -> Iterable[int]:
+    """Those of the processes that run Python: data loader workers and their like."""
     for pid in pids:
         try:
             program = Path(f"/proc/{pid}/exe").readlink()

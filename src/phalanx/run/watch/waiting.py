@@ -228,7 +228,8 @@ def describe(standing: Standing) -> str:
     if standing.doing is Doing.STOPPED:
         return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {standing.pid}` lets it go on){where}|are stopped by a signal{where}"
     if standing.doing is Doing.ENDED:
-        return f"has ended with status {standing.code}|have ended with status {standing.code}"
+        how = f" with status {standing.code}" if standing.code is not None else ""
+        return f"has ended{how}|have ended{how}"
     if standing.doing is Doing.COLLECTIVE:
         call = "backward, for gradients," if standing.call == "backward" else standing.call
         if standing.partner is not None:

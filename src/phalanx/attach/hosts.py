@@ -1,0 +1,200 @@
+"""Looks at a job on several machines at once: each runs `phalanx attach --collect`, and what they say is put together here.
+
+How a machine is reached is a command: ssh, srun into the allocation of a Slurm job, kubectl exec, or one that the user gives. All
+start together, so that the time is that of one machine, and one that does not answer costs one time-out.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from phalanx.attach.discovery import FoundJob, Process
+from phalanx.attach.jobs import AttachError
+from phalanx.attach.looks import JobMotion, RankMotion, look_at_job
+from phalanx.attach.plain import from_plain, to_plain
+from phalanx.run.watch.stacks import ProcessStacks, Thread
+from phalanx.sources.secrets import redact, redact_command, redact_environment
+
+_MARK = "phalanx-attach-view "  # before the JSON: a login shell may print whatever it likes around it
+_MOST_VALUE = 120
+_ANSWER_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One job as one machine sees it."""
+
+    job: FoundJob
+    motion: JobMotion
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A machine, or several that one command reaches, and that command."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def collect_line(jobs: Sequence[FoundJob]) -> str:
+    """What `--collect` prints: all jobs of this machine, looked at at one time, without secrets."""
+    with ThreadPoolExecutor(max(len(jobs), 1)) as pool:
+        motions = list(pool.map(_look, jobs))
+    here = socket.gethostname()
+    views = [
+        View(_without_secrets(job, here), replace(motion, ranks={r: _clean(one) for r, one in motion.ranks.items()}))
+        for job, motion in zip(jobs, motions, strict=True)
+    ]
+    return _MARK + json.dumps({"host": here, "views": to_plain(views)})
+
+
+def _look(job: FoundJob) -> JobMotion:
+    return look_at_job({one.identity.rank: one.process.pid for one in job.ranks}, job.size)
+
+
+def read_views(output: str) -> list[tuple[str, list[View]]]:
+    """The machines that answered, with their jobs; other lines of the output are left out."""
+    found = []
+    for line in output.splitlines():
+        _, mark, text = line.partition(_MARK)
+        if not mark:
+            continue
+        try:
+            document = json.loads(text)
+            found.append((str(document["host"]), [from_plain(View, view) for view in document["views"]]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return found
+
+
+def ask_all(reaches: Sequence[Reach], say: Callable[[str], None], timeout: float = _ANSWER_S) -> list[View]:
+    """Every machine's views; one that does not answer is said, and left out. Raises AttachError if none answers."""
+    with ThreadPoolExecutor(min(len(reaches), 256)) as pool:
+        answers = list(pool.map(lambda reach: _ask(reach, timeout), reaches))
+    found: list[View] = []
+    for reach, (views, error) in zip(reaches, answers, strict=True):
+        if error:
+            say(f"{reach.name}: {error}")
+        found += views
+    if all(error for _, error in answers):
+        raise AttachError("no machine answered")
+    return found
+
+
+def _ask(reach: Reach, timeout: float) -> tuple[list[View], str]:
+    try:
+        done = subprocess.run(
+            reach.command, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"no answer within {timeout:.0f} s"
+    except OSError as error:
+        return [], f"{reach.command[0]}: {error.strerror}"
+    answered = read_views(done.stdout.decode("utf-8", "replace"))
+    if not answered:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return [], (said[-1][:300] if said else f"it ended with status {done.returncode} and said nothing")
+    return [view for _, views in answered for view in views], ""
+
+
+def merge(views: Sequence[View]) -> list[View]:
+    """One view a job: the ranks of all machines that have the same key, each rank once."""
+    by_key: dict[str, list[View]] = {}
+    for view in views:
+        by_key.setdefault(view.job.key, []).append(view)
+    merged = []
+    for key, parts in by_key.items():
+        ranks = {one.identity.rank: one for part in parts for one in part.job.ranks}
+        motions = {rank: one for part in parts for rank, one in part.motion.ranks.items()}
+        quiet = [part.motion.quiet for part in parts if part.motion.quiet is not None]
+        job = FoundJob(key, tuple(ranks[rank] for rank in sorted(ranks)), parts[0].job.launcher)
+        seconds = max(part.motion.seconds for part in parts)
+        merged.append(View(job, JobMotion(motions, seconds, min(quiet, default=None))))
+    return sorted(merged, key=lambda view: -len(view.job.ranks))
+
+
+def _without_secrets(job: FoundJob, host: str) -> FoundJob:
+    def clean(process: Process) -> Process:
+        variables = redact_environment(process.variables) if process.variables is not None else None
+        return replace(process, command=tuple(redact_command(process.command)), variables=variables)
+
+    ranks = tuple(replace(one, process=clean(one.process), host=host) for one in job.ranks)
+    return replace(job, ranks=ranks, launcher=clean(job.launcher) if job.launcher is not None else None)
+
+
+def _clean(one: RankMotion) -> RankMotion:
+    """Of variables only numbers and short names stay, which is what the judgement reads."""
+
+    def short(thread: Thread) -> Thread:
+        values = tuple(
+            {name: redact(value) for name, value in told.items() if len(value) <= _MOST_VALUE and "\n" not in value}
+            for told in thread.values
+        )
+        return replace(thread, values=values)
+
+    def all_short(stacks: ProcessStacks) -> ProcessStacks:
+        return replace(stacks, threads=tuple(map(short, stacks.threads)), command=redact(stacks.command))
+
+    return replace(
+        one,
+        threads=tuple(map(short, one.threads)),
+        stacks=all_short(one.stacks),
+        workers=tuple(map(all_short, one.workers)),
+    )
+
+
+def collect_command(python: str | None = None) -> list[str]:
+    """What is run on the other machines; Phalanx must be installed for that interpreter there."""
+    return [python or sys.executable, "-m", "phalanx", "attach", "--collect"]
+
+
+def by_ssh(hosts: Sequence[str], python: str | None = None) -> list[Reach]:
+    """One ssh a host; the user's own configuration, aliases and keys."""
+    options = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+    remote = shlex.join(collect_command(python))
+    return [Reach(host, ("ssh", *options, "--", host, remote)) for host in hosts]
+
+
+def by_slurm(job: str, python: str | None = None) -> list[Reach]:
+    """One step beside those of the job, on all its nodes."""
+    nodes = _said("squeue", "-h", "-j", job, "-o", "%D").strip()
+    if not nodes.isdigit():
+        raise AttachError(f"Slurm knows no running job {job}")
+    options = (f"--jobid={job}", "--overlap", f"--nodes={nodes}", "--ntasks-per-node=1", "--mem=0")
+    return [Reach(f"Slurm job {job}", ("srun", *options, *collect_command(python)))]
+
+
+def by_kubectl(selector: str, python: str | None = None) -> list[Reach]:
+    """Every running pod of a label selector."""
+    names = _said("kubectl", "get", "pods", "-l", selector, "--field-selector=status.phase=Running", "-o", "name")
+    pods = names.split()
+    if not pods:
+        raise AttachError(f"no running pod has the labels {selector}")
+    command = collect_command(python or "python3")
+    return [Reach(pod, ("kubectl", "exec", pod, "--", *command)) for pod in pods]
+
+
+def by_template(template: str, hosts: Sequence[str], python: str | None = None) -> list[Reach]:
+    """The user's own command, `{}` being the host; the collecting command is appended."""
+    words = shlex.split(template)
+    if not any("{}" in word for word in words):
+        raise AttachError("--each needs {} where the host's name goes, for example --each 'ssh {}'")
+    command = collect_command(python)
+    return [Reach(host, (*(word.replace("{}", host) for word in words), *command)) for host in hosts]
+
+
+def _said(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AttachError(f"{command[0]}: {error}") from None
+    if done.returncode:
+        raise AttachError(f"{command[0]}: {done.stderr.strip()[:300] or f'status {done.returncode}'}")
+    return done.stdout

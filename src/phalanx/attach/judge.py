@@ -1,0 +1,71 @@
+"""Judges a job that was looked at from outside, with the judgement that `phalanx run` uses at a stall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from phalanx.attach.looks import JobMotion
+from phalanx.attach.state import JobState, State
+from phalanx.run.observer import Observation
+from phalanx.run.watch.neighbours import find_other_neighbour
+from phalanx.run.watch.network import NetworkView
+from phalanx.run.watch.roots import find_dissent, find_other_name
+from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.starts import find_stranger
+from phalanx.run.watch.suspicion import spins
+from phalanx.run.watch.waiting import picture_of
+
+
+def judge(
+    motion: JobMotion, found: JobState, quiet: float, size: int, ended: Mapping[int, int | None]
+) -> list[Observation]:
+    """What `phalanx run` would have written down of this stall; nothing where the job may get on by itself."""
+    if found.state is State.BUSY and not _turns_in_circles(motion, found):
+        return []
+    if found.state not in (State.HUNG, State.STOPPED, State.BUSY):
+        return []
+    standings = {rank: _standing(rank, motion) for rank in motion.ranks}
+    standings |= {rank: Standing(rank, Doing.ENDED, code=code) for rank, code in ended.items()}
+    stacks = {rank: one.stacks for rank, one in motion.ranks.items()}
+    asked = (find(stacks, size) for find in (find_dissent, find_other_name, find_other_neighbour, find_stranger))
+    picture = picture_of(standings, {}, size, next((one for one in asked if one is not None), None))
+    broken = _broken_paths(motion)
+    culprits = () if broken and picture.reason not in ("stopped", "ended") else picture.culprits
+    data: dict[str, Any] = {
+        **picture.data,
+        "missing": list(culprits),
+        "kind": found.state.value,
+        "quiet_s": round(quiet, 1),
+        "snapshot": 1,
+    }
+    text = picture.text if found.state is State.STOPPED else f"nothing has moved for {quiet:.0f} s: {picture.text}"
+    return [*broken, Observation("stall", culprits, text, data)]
+
+
+def _standing(rank: int, motion: JobMotion) -> Standing:
+    one = motion.ranks[rank]
+    return Standing(rank, Doing.STOPPED, frame=one.standing.frame, pid=one.pid) if one.stopped else one.standing
+
+
+def _turns_in_circles(motion: JobMotion, found: JobState) -> bool:
+    """Whether all that use the processor do so in a few lines of the user's code, without changing a variable."""
+    working = {rank: motion.ranks[rank] for rank in found.working}
+    if any(one.io >= 1 for one in working.values()):
+        return False  # whoever reads and writes gets somewhere
+    parents = frozenset(rank for rank, one in working.items() if one.workers)
+    return spins({rank: one.threads for rank, one in working.items()}, parents=parents)
+
+
+def _broken_paths(motion: JobMotion) -> list[Observation]:
+    connections = [connection for one in motion.ranks.values() for connection in one.connections]
+    view = NetworkView(
+        tuple(one for one in connections if one.is_broken),
+        tuple(one for one in connections if one.peer_does_not_read),
+        {one.local: one.rank for one in connections},
+    )
+    said = view.describe()
+    if not said:
+        return []
+    ends = sorted({one.peer[0] for one in view.broken})
+    return [Observation("network", view.ranks(), "; ".join(said[:4]), {"paths": said[:32], "ends": ends})]
