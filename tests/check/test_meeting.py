@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ from phalanx.lab.fault import find_fault
 from tests.lab.beds import needs_beds
 
 _CHECK = [sys.executable, "-m", "phalanx.check"]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Ranks look for each other where they are started: those of two tests must not meet."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("meeting"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(phalanx.__file__).parents[1]))
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -83,7 +91,7 @@ def test_at_the_address_where_the_job_would_meet() -> None:
 
 def test_a_rank_that_does_not_come_is_named(tmp_path: Path) -> None:
     report = only_report(launch(ranks(3)[:2], "--meet", str(tmp_path), "--wait", "15"))
-    assert causes(report)[0] == "rank-did-not-come-to-the-check"
+    assert causes(report)[0] == "rank-missing"
     assert "rank 2" in report["findings"][0]["summary"]  # type: ignore[index]
 
 
@@ -94,11 +102,32 @@ def test_a_world_size_that_differs(tmp_path: Path) -> None:
     assert "world-size-differs" in causes(report)
 
 
-def test_a_rank_that_cannot_reach_the_others_says_so() -> None:
+def test_a_rank_that_cannot_reach_the_others_says_what_a_call_gives() -> None:
     lonely = ranks(2, MASTER_ADDR="127.0.0.1", MASTER_PORT="29487")[1]
     code, out = launch([lonely], "--wait", "2")[0]
     assert code == 1
-    assert "meeting-place-not-reached" in causes(json.loads(out))
+    report = json.loads(out)
+    assert "meeting-place-not-reached" in causes(report)
+    finding = next(one for one in report["findings"] if one["cause"] == "meeting-place-not-reached")
+    assert "127.0.0.1:29487" in finding["summary"]
+    assert "`nc -vz 127.0.0.1 29487`" in finding["fixes"][0]["do"]
+
+
+@needs_beds
+@pytest.mark.parametrize("fault", ["master-port-wrong", "master-addr-unset", "firewall-drop"])
+def test_the_meeting_does_not_depend_on_what_is_tested(fault: str) -> None:
+    with Bed(3) as hosts:
+        find_fault(fault)[0].apply(hosts)
+        report = launch_in(hosts, "--wait", "60")
+    assert causes(report)[0] == find_fault(fault)[0].expected.cause
+    assert len(report["world"]["ranks"]) == 3  # type: ignore[arg-type]
+
+
+def test_a_missing_rank_is_not_waited_for_longer_than_needed(tmp_path: Path) -> None:
+    began = time.monotonic()
+    report = only_report(launch(ranks(3)[:2], "--meet", str(tmp_path), "--wait", "120"))
+    assert time.monotonic() - began < 100
+    assert causes(report)[0] == "rank-missing"
 
 
 def test_without_a_way_to_the_others_it_says_what_to_give(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -156,7 +185,7 @@ def test_facts_survive_the_way_and_cut_off_ones_are_counted() -> None:
     ("variables", "place"),
     [
         ({}, None),
-        ({"RANK": "0", "WORLD_SIZE": "4"}, None),
+        ({"RANK": "0", "WORLD_SIZE": "4"}, (0, 4)),
         ({"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "a"}, (1, 4)),
         ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "a"}, None),
         ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4)),

@@ -244,7 +244,8 @@ class SocketChannel:
             self._send({"beat": 1})
 
     def close(self) -> None:
-        """The agent at the other end sees the end and ends too."""
+        """The agent at the other end may go."""
+        self._send({"bye": 1})
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

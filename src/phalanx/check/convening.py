@@ -10,8 +10,10 @@ from pathlib import Path
 
 from phalanx.check.check import examine
 from phalanx.check.check_fact import CheckFact, observe
-from phalanx.check.meeting import folder, store
+from phalanx.check.meeting.gathering import Gatherer, Gathering
 from phalanx.check.meeting.seat import Seat, local_folder
+from phalanx.check.network.talks import called_of
+from phalanx.check.network.words import done_to, icmp_words
 from phalanx.check.options import CheckOptions
 from phalanx.check.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
 from phalanx.model import Report
@@ -84,59 +86,85 @@ def _starters(convening: Convening) -> list[Callable[[], Party | Failure]]:
 
 def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
     """One of many ranks: lead the check, or answer whoever leads. None where another rank writes the report."""
-    if convening.meet is None and seat.is_local:
-        return _by_folder(local_folder(seat), "a folder on this host", seat, convening, options)
-    if convening.meet is None and seat.store is not None:
-        return _by_store(seat, convening, options)
-    # Launchers start ranks where they are called, and that is mostly a folder that all nodes share.
-    shared = convening.meet if convening.meet is not None else Path.cwd()
-    way = f"the folder {shared}{'' if convening.meet else ' (another one: --meet)'}"
-    return _by_folder(shared / f"phalanx-check-{seat.job}", way, seat, convening, options)
-
-
-def _by_folder(place: Path, way: str, seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
+    if convening.meet is not None:
+        place, way = convening.meet / f"phalanx-check-{seat.job}", f"the folder {convening.meet}"
+    elif seat.is_local:
+        place, way = local_folder(seat), "a folder on this host"
+    else:  # launchers start ranks where they are called, and that is mostly a folder that all nodes share
+        place, way = Path.cwd() / f"phalanx-check-{seat.job}", f"the folder {Path.cwd()}"
+        way += f" or {seat.store[0]}:{seat.store[1]} (MASTER_ADDR)" if seat.store is not None else ""
+    by_network = convening.meet is None and not seat.is_local
+    gatherer = _gatherer(seat, place, by_network, convening)
     try:
-        if folder.attend(place, seat):
+        found = gatherer.gather(options.say)
+        if not found.leads:
             return None
-        with folder.leading(place, seat, convening.wait, options.say) as parties:
-            return examine(parties, options, seen=_absent(parties, seat, convening.wait, way))
+        try:
+            return examine(found.parties, options, seen=_absent(found, seat, way))
+        finally:
+            for party in found.parties:
+                party.close()
+    finally:
+        gatherer.close()
+
+
+def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -> Gatherer:
+    try:
+        return Gatherer(seat, place, by_network, convening.wait)
     except OSError as error:
+        if by_network and seat.store is not None:
+            return Gatherer(seat, None, by_network, convening.wait)
         raise CheckError(
             f"rank {seat.rank} of {seat.size} cannot use {place.parent} to meet the others: {error.strerror or error}. Give --meet with a "
             "folder that every rank can write, or set MASTER_ADDR and MASTER_PORT, or let all ranks --print and read it by phalanx check --read -"
         ) from error
 
 
-def _by_store(seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
-    assert seat.store is not None
-    where = f"{seat.store[0]}:{seat.store[1]}"
-    if seat.rank != 0:
-        problem = store.attend(seat, convening.wait)
-        if problem is None:
-            return None
-        label = socket.gethostname()
-        seen = observe("meeting-place-not-reached", (label,), address=where, error=problem)
-        return examine([this_machine(label)], options, seen=[seen])
-    try:
-        with store.leading(seat, convening.wait, options.say) as parties:
-            return examine(parties, options, seen=_absent(parties, seat, convening.wait, f"MASTER_ADDR ({where})"))
-    except OSError:  # no port: the facts say who has it
-        return examine([this_machine()], options)
-
-
-def _absent(parties: list[Party], seat: Seat, wait: float, way: str) -> list[CheckFact]:
-    came = {rank for party in parties for rank in party.ranks}
-    absent = sorted(set(range(seat.size)) - came)
-    if not absent or len(parties) >= seat.size:
+def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
+    came = {rank for party in found.parties for rank in party.ranks}
+    absent = sorted(set(range(found.size)) - came)
+    if not absent or len(found.parties) >= found.size:
         return []  # all came: if numbers are wrong, the comparison of ranks says so
+    fact = observe(
+        "rank-did-not-come-to-the-check",
+        (),
+        tuple(sorted({party.host for party in found.parties})),
+        size=found.size,
+        absent=name_ranks(absent),
+        seconds=round(found.waited, 1),
+        way=way,
+    )
+    return [fact, *_store_seen_from_here(seat, found)]
+
+
+def _store_seen_from_here(seat: Seat, found: Gathering) -> list[CheckFact]:
+    """What a call to the very address and port gives where the job would meet, if rank 0 is among those who are missing."""
+    if seat.store is None or any(0 in party.ranks for party in found.parties):
+        return []
+    address, port = seat.store
+    target = {"id": [0, -1, "store"], "address": address, "port": port}
+    args = {"token": "alone", "label": socket.gethostname(), "timeout": 2.0, "targets": [target]}
+    try:
+        rows = this_machine().ask("connect", args, 10.0)
+    except AgentError:
+        return []
+    calls = [called_of(row) for row in rows if "fine" not in row]
+    if not calls or calls[0].outcome == "unresolved":
+        return []  # the facts say it
+    one, label = calls[0], socket.gethostname()
     return [
         observe(
-            "rank-did-not-come-to-the-check",
-            (),
-            tuple(sorted({party.host for party in parties})),
-            size=seat.size,
-            absent=name_ranks(absent),
-            seconds=wait,
-            way=way,
+            "meeting-place-not-reached",
+            (label,),
+            address=f"{address}:{port}",
+            host=address,
+            port=port,
+            outcome=one.outcome,
+            how=done_to(one.outcome),
+            refused=one.outcome == "refused",
+            dropped=one.outcome in ("silent", "rejected", "no-neighbour"),
+            foreign=one.outcome in ("foreign", "mute", "closed"),
+            banner=repr(one.banner.strip()) if one.banner.strip() else None,
+            icmp=icmp_words([one]) or None,
         )
     ]

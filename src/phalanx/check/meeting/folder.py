@@ -1,8 +1,8 @@
-"""Ranks meet in a folder that all can write: the first to come leads, the others answer through files.
+"""Ranks meet in a folder that all can write: each says that it is here, and whoever leads asks the others through files.
 
-leader                the leader's sign of life, touched every second
-NAME.here             a party: `{"rank": 3, "host": "node1"}`
+NAME.here             a rank: `{"rank": 3, "host": "node1", "size": 4}`, touched every second
 NAME.to, NAME.from    requests to it, answers of it, one JSON object a line
+leader                the rank that leads, touched every second
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ import os
 import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phalanx.check.agent import serve
 from phalanx.check.channels import Conversation
 from phalanx.check.meeting.seat import Seat
-from phalanx.check.parties import Party, this_machine
 
 _POLL_S = 0.03
 _BEAT_S = 1.0
 _STALE_S = 10.0
-_LONGEST_S = 600.0
+_LEAVING_S = 3.0
 
 
 class FolderChannel:
@@ -77,103 +76,102 @@ def follow(path: Path, is_over: Callable[[], bool]) -> Iterator[str]:
             time.sleep(_POLL_S)
 
 
-def attend(folder: Path, seat: Seat) -> bool:
-    """Come as a party and answer until the leader says good-bye. False if this process is to lead."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if _lead(folder):
-        return False
-    name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-    here = folder / f"{name}.here"
-    # Whole or not at all: the leader may look at any moment.
-    draft = folder / f".{name}"
-    draft.write_text(json.dumps({"rank": seat.rank, "host": socket.gethostname()}), encoding="utf-8")
-    draft.replace(here)
-    until = time.monotonic() + _LONGEST_S
-    dismissed = threading.Event()
+@dataclass(frozen=True, slots=True, order=True)
+class Here:
+    """A rank that is in the folder; `name` is unique. The lowest leads."""
 
-    def is_over() -> bool:
-        return dismissed.is_set() or time.monotonic() > until or not _is_alive(folder, here)
-
-    def requests() -> Iterator[str]:
-        for line in follow(folder / f"{name}.to", is_over):
-            if '"bye"' in line:
-                dismissed.set()
-                return
-            yield line
-
-    with (folder / f"{name}.from").open("a", encoding="utf-8", buffering=1) as answers:
-        serve.serve(requests(), lambda line: print(line, end="", file=answers))
-    for suffix in ("here", "to", "from"):
-        (folder / f"{name}.{suffix}").unlink(missing_ok=True)
-    return True
+    rank: int
+    name: str
+    host: str
+    size: int
 
 
-def _lead(folder: Path) -> bool:
-    """Take the lead, if nobody living has it."""
-    leader = folder / "leader"
-    for _ in range(2):
+class Presence:
+    """This process in the folder: it is seen by the others, and answers whoever leads. Raises OSError if the folder cannot be used."""
+
+    def __init__(self, folder: Path, seat: Seat, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.dismissed = threading.Event()  # whoever led said good-bye
+        self._gone = threading.Event()
+        self._leads = False
+        self._here = folder / f"{name}.here"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Whole or not at all: another may look at any moment.
+        draft = folder / f".{name}"
+        told = {"rank": seat.rank, "host": socket.gethostname(), "size": seat.size}
+        draft.write_text(json.dumps(told), encoding="utf-8")
+        draft.replace(self._here)
+        self._answers = (folder / f"{name}.from").open("a", encoding="utf-8", buffering=1)
+        threading.Thread(target=self._beat, daemon=True).start()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def others(self) -> list[Here]:
+        """Everybody who is here and alive, this process included, the lowest rank first."""
+        now = self._now()
+        found = []
+        for path in self.folder.glob("*.here"):
+            with suppress(OSError, ValueError, KeyError):
+                if now - path.stat().st_mtime < _STALE_S:
+                    told = json.loads(path.read_text(encoding="utf-8"))
+                    found.append(Here(int(told["rank"]), path.stem, str(told["host"]), int(told["size"])))
+        return sorted(found)
+
+    def has_leader(self) -> bool:
+        """Whether somebody else leads and is alive."""
+        try:
+            return not self._leads and self._now() - (self.folder / "leader").stat().st_mtime < _STALE_S
+        except OSError:
+            return False
+
+    def claim(self) -> bool:
+        """Take the lead, unless somebody living has it."""
+        leader = self.folder / "leader"
+        if not self.has_leader():
+            with suppress(OSError):  # left by a check that was killed
+                if self._now() - leader.stat().st_mtime >= _STALE_S:
+                    leader.unlink(missing_ok=True)
         try:
             os.close(os.open(leader, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            return True
         except FileExistsError:
-            probe = folder / f".now-{uuid.uuid4().hex[:6]}"
-            probe.touch()  # the folder's own clock: hosts may differ
-            try:
-                if probe.stat().st_mtime - leader.stat().st_mtime < _STALE_S:
-                    return False
-                leader.unlink(missing_ok=True)  # left by a check that was killed
-            except FileNotFoundError:
-                continue
-            finally:
-                probe.unlink(missing_ok=True)
-    return False
+            return False
+        self._leads = True
+        return True
 
-
-def _is_alive(folder: Path, here: Path) -> bool:
-    """Whether somebody still leads; the own sign is touched, so that both times are of one clock."""
-    try:
-        os.utime(here)
-        return here.stat().st_mtime - (folder / "leader").stat().st_mtime < _STALE_S
-    except OSError:
-        return False
-
-
-@contextmanager
-def leading(folder: Path, seat: Seat, patience: float, say: Callable[[str], None]) -> Iterator[list[Party]]:
-    """The parties that came, this process among them; everything is put away afterwards."""
-    over = threading.Event()
-    threading.Thread(target=_beat, args=(folder / "leader", over), daemon=True).start()
-    began = time.monotonic()
-    found: dict[str, Party] = {}
-    try:
-        while len(found) < seat.size - 1 and time.monotonic() - began < patience:
-            for here in sorted(folder.glob("*.here")):
-                if here.stem not in found:
-                    told = json.loads(here.read_text(encoding="utf-8"))
-                    found[here.stem] = Party(
-                        "", str(told["host"]), (int(told["rank"]),), FolderChannel(folder, here.stem)
-                    )
-            say(f"{len(found) + 1} of {seat.size} ranks are here")
-            time.sleep(_POLL_S)
-        me = this_machine(socket.gethostname())
-        yield [me.renamed("", me.host, (seat.rank,)), *sorted(found.values(), key=lambda party: party.ranks)]
-    finally:
-        for party in found.values():
-            party.close()
-        _wait_until_gone(folder)
-        over.set()
-        (folder / "leader").unlink(missing_ok=True)
+    def leave(self, asked: list[str]) -> None:
+        """Put away what is ours; who leads first lets those go that it asked."""
+        if self._leads:
+            until = time.monotonic() + _LEAVING_S
+            while any((self.folder / f"{name}.here").exists() for name in asked) and time.monotonic() < until:
+                time.sleep(_POLL_S)
+            (self.folder / "leader").unlink(missing_ok=True)
+        self._gone.set()
+        self._answers.close()
+        for suffix in ("here", "to", "from"):
+            with suppress(OSError):
+                (self.folder / f"{self.name}.{suffix}").unlink(missing_ok=True)
         with suppress(OSError):
-            folder.rmdir()
+            self.folder.rmdir()
 
-
-def _beat(leader: Path, over: threading.Event) -> None:
-    while not over.wait(_BEAT_S):
+    def _now(self) -> float:
+        """The folder's own clock, by the sign that is touched there: hosts may differ."""
         with suppress(OSError):
-            os.utime(leader)
+            os.utime(self._here)
+            return self._here.stat().st_mtime
+        return 0.0
 
+    def _beat(self) -> None:
+        while not self._gone.wait(_BEAT_S):
+            for path in [self._here, *([self.folder / "leader"] if self._leads else [])]:
+                with suppress(OSError):
+                    os.utime(path)
 
-def _wait_until_gone(folder: Path) -> None:
-    until = time.monotonic() + 3.0
-    while any(folder.glob("*.here")) and time.monotonic() < until:
-        time.sleep(_POLL_S)
+    def _serve(self) -> None:
+        def requests() -> Iterator[str]:
+            for line in follow(self.folder / f"{self.name}.to", self._gone.is_set):
+                if '"bye"' in line:
+                    self.dismissed.set()
+                    return
+                yield line
+
+        with suppress(ValueError, OSError):  # closed while an answer was under way
+            serve.serve(requests(), lambda line: print(line, end="", file=self._answers))

@@ -23,8 +23,7 @@ _JOB = (
     "PMIX_NAMESPACE",
     "TORCHELASTIC_RUN_ID",
     "TORCHELASTIC_RESTART_COUNT",
-    "MASTER_PORT",
-)
+)  # and not MASTER_ADDR, MASTER_PORT or WORLD_SIZE: what may be wrong must not keep ranks from meeting
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,6 @@ def seat_of(variables: Mapping[str, str]) -> Seat | None:
             continue
         local = variables.get(local_name, "")
         address, port = variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")
-        if rank_name == "RANK" and not address and "TORCHELASTIC_RUN_ID" not in variables:
-            continue  # two numbers left in a shell are no job
         return Seat(
             rank=int(rank),
             size=int(size),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from phalanx.check.agent import serve
 from phalanx.check.channels import SocketChannel
 from phalanx.check.meeting.seat import Seat
-from phalanx.check.parties import Party, this_machine
+from phalanx.check.parties import Party
 
 _PORTS_ABOVE = 4
 _GREETING_S = 2.0
@@ -27,37 +26,38 @@ def ports_of(seat: Seat) -> list[int]:
     return [port for port in range(first + int(seat.store_is_up), first + _PORTS_ABOVE + 1) if port < 65536]
 
 
-@contextmanager
-def leading(seat: Seat, patience: float, say: Callable[[str], None]) -> Iterator[list[Party]]:
-    """The parties that came to rank 0. Raises OSError if no port is free."""
-    listener = _listen(ports_of(seat))
-    listener.settimeout(0.2)
-    began = time.monotonic()
-    found: list[Party] = []
-    lock = threading.Lock()
+class Reception:
+    """Rank 0 listens, and keeps whoever comes and is one of the check."""
 
-    def admit(connection: socket.socket) -> None:
-        party = _greet(connection)
-        if party is not None:
-            with lock:
-                found.append(party)
+    def __init__(self, seat: Seat) -> None:
+        self.parties: dict[str, Party] = {}
+        self.sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._listener = _listen(ports_of(seat))
+        self._listener.settimeout(0.2)
+        threading.Thread(target=self._accept, daemon=True).start()
 
-    try:
-        while time.monotonic() - began < patience:
-            with lock:
-                say(f"{len(found) + 1} of {seat.size} ranks are here")
-                if len(found) >= seat.size - 1:
-                    break
-            with suppress(TimeoutError):
-                connection, _ = listener.accept()
-                threading.Thread(target=admit, args=(connection,), daemon=True).start()
-        listener.close()  # the probes look whether the port is free
-        me = this_machine(socket.gethostname())
-        yield [me.renamed("", me.host, (seat.rank,)), *sorted(found, key=lambda party: party.ranks)]
-    finally:
-        listener.close()
-        for party in found:
-            party.close()
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._admit, args=(connection,), daemon=True).start()
+
+    def _admit(self, connection: socket.socket) -> None:
+        if (found := _greet(connection)) is not None:
+            name, size, party = found
+            with self._lock:
+                self.parties[name], self.sizes[name] = party, size
+
+    def close(self) -> None:
+        """Nobody more: the probes look whether the port is free."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
 
 def _listen(ports: list[int]) -> socket.socket:
@@ -94,15 +94,16 @@ def _connect(address: str, port: int) -> socket.socket:
     raise last or OSError(f"{address} has no address")
 
 
-def _greet(connection: socket.socket) -> Party | None:
-    """Who came; None if it is a stranger."""
+def _greet(connection: socket.socket) -> tuple[str, int, Party] | None:
+    """Who came: its name, the size it was told, and itself; None if it is a stranger."""
     connection.settimeout(_GREETING_S)
     try:
         hello = json.loads(_line(connection))
         if hello.get(_MARK) != 1:
             raise ValueError("a stranger")
         connection.sendall(json.dumps({_MARK: "welcome"}).encode() + b"\n")
-        return Party("", str(hello["host"]), (int(hello["rank"]),), SocketChannel(connection))
+        party = Party("", str(hello["host"]), (int(hello["rank"]),), SocketChannel(connection))
+        return str(hello["name"]), int(hello["size"]), party
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         connection.close()
         return None
@@ -119,42 +120,57 @@ def _line(connection: socket.socket) -> bytes:
     return found
 
 
-def attend(seat: Seat, patience: float) -> str | None:
-    """Find rank 0 and answer it until it is done; what went wrong, if it was not found."""
-    assert seat.store is not None
-    until = time.monotonic() + patience
-    wrong = "nothing was tried"
-    while time.monotonic() < until:
-        for port in ports_of(seat):
-            try:
-                connection = _connect(seat.store[0], port)
-            except OSError as error:
-                wrong = "timed out" if isinstance(error, TimeoutError) else error.strerror or str(error)
-                continue
-            if (problem := _attend(connection, seat, patience)) is None:
-                return None
-            wrong = problem
-        time.sleep(_PAUSE_S)
-    return wrong
+class Visitor:
+    """Another rank: it looks for rank 0 where the job would, and answers it until it is dismissed."""
 
+    def __init__(self, seat: Seat, name: str, patience: float) -> None:
+        self._seat, self._name, self._patience = seat, name, patience
+        self.dismissed = threading.Event()
+        self.is_served = False  # rank 0 has welcomed us, and is alive
+        self._over = threading.Event()
+        self._connection: socket.socket | None = None
+        threading.Thread(target=self._look, daemon=True).start()
 
-def _attend(connection: socket.socket, seat: Seat, patience: float) -> str | None:
-    with connection:
+    def close(self) -> None:
+        """Look no further."""
+        self._over.set()
+        if self._connection is not None:
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+
+    def _look(self) -> None:
+        assert self._seat.store is not None
+        while not self._over.is_set() and not self.dismissed.is_set():
+            for port in ports_of(self._seat):
+                with suppress(OSError, UnicodeError), _connect(self._seat.store[0], port) as connection:
+                    self._connection = connection
+                    self._answer(connection)
+                if self._over.is_set() or self.dismissed.is_set():
+                    break
+            self._over.wait(_PAUSE_S)
+
+    def _answer(self, connection: socket.socket) -> None:
+        connection.settimeout(_GREETING_S)
+        seat = self._seat
+        hello = {_MARK: 1, "rank": seat.rank, "size": seat.size, "host": socket.gethostname(), "name": self._name}
         try:
-            connection.settimeout(_GREETING_S)
-            hello = {_MARK: 1, "rank": seat.rank, "host": socket.gethostname()}
             connection.sendall(json.dumps(hello).encode() + b"\n")
             if json.loads(_line(connection)).get(_MARK) != "welcome":
-                return "another program answers there"
-        except (OSError, ValueError, AttributeError) as error:
-            return f"another program listens there ({error})"
+                return
+        except (ValueError, AttributeError):
+            return  # another program
+        self.is_served = True
         # Whoever leads says something every second: one that is silent for longer than we would wait for it is gone.
-        connection.settimeout(max(patience, _GREETING_S))
+        connection.settimeout(max(self._patience, _GREETING_S))
         try:
             with connection.makefile("r", encoding="utf-8") as lines:
-                serve.serve(lines, lambda line: connection.sendall(line.encode()))
-        except TimeoutError:
-            return f"rank 0 said nothing more for {patience:g} s"
-        except OSError:
-            pass
-    return None
+                serve.serve(self._requests(lines), lambda line: connection.sendall(line.encode()))
+        finally:
+            self.is_served = False
+
+    def _requests(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if '"bye"' in line:
+                self.dismissed.set()
+                return
+            yield line

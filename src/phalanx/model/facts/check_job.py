@@ -236,7 +236,18 @@ FACTS = (
         way="str",
     ),
     _fact(
-        "meeting-place-not-reached", "From {hosts} there is no way to {address}: {error}", address="str", error="str"
+        "meeting-place-not-reached",
+        "A call from {hosts} to {address} (MASTER_ADDR and MASTER_PORT) is {how}{icmp? ({icmp})}{banner?: it says {banner}}",
+        address="str",
+        host="str",
+        port="int",
+        outcome="str",
+        how="str",
+        refused="bool",
+        dropped="bool",
+        foreign="bool",
+        banner="str",
+        icmp="str",
     ),
     _fact(
         "launch-command-wrong",
