@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.blame.quorum import is_minority, odd_ones
+from phalanx.blame.quorum import is_majority, is_minority, odd_ones
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,8 @@ def test_the_odd_ones_are_those_without_the_value_of_the_majority() -> None:
 def test_a_value_that_is_common_among_the_known_only_is_no_majority() -> None:
     assert odd_ones({0: "a", 1: "a", 2: "b"}, range(6)) == frozenset()
     assert odd_ones({}, range(4)) == frozenset()
+
+
+def test_half_is_no_majority() -> None:
+    assert not is_majority(range(2), range(4))
+    assert is_majority(range(3), range(4))

@@ -19,11 +19,15 @@ def is_minority(part: Collection[int], whole: Collection[int], *, directed: bool
     return count > 0 and (count * 2 < len(whole) or (directed and count == 1 and len(whole) == 2))
 
 
+def is_majority(part: Collection[int], whole: Collection[int]) -> bool:
+    """Whether `part` is more than half of `whole`."""
+    return len(set(part)) * 2 > len(whole)
+
+
 def odd_ones(values: Mapping[int, Value], whole: Collection[int]) -> frozenset[int]:
     """The ranks whose value is not the one that more than half of all ranks have; nobody where no value has a majority."""
     if not values:
         return frozenset()
     common, most = Counter(values.values()).most_common(1)[0]
-    if most * 2 <= len(whole):
-        return frozenset()
-    return frozenset(rank for rank, value in values.items() if value != common)
+    odd = frozenset(rank for rank, value in values.items() if value != common)
+    return odd if most * 2 > len(whole) else frozenset()

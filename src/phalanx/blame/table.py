@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-Line = tuple[str, int]  # a file and a line of the user's code
+_POINT_TO_POINT = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
+
+
+class Line(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    @property
+    def place(self) -> str:
+        """`train.py:88`."""
+        return f"{self.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{self.line}"
 
 
 class Doing(StrEnum):
@@ -37,6 +51,7 @@ class About(StrEnum):
     OWN = "own"  # the ranks that show it have the fault themselves
     PEERS = "peers"  # the ranks that show it wait for a peer, or lost one
     CALLS = "calls"  # ranks failed to meet in a call: their calls may differ
+    NAMED = "named"  # the evidence itself says whom it is about, and nothing else does
     NOBODY = "nobody"  # a fault of the network, or of something that is no rank's
 
 
@@ -54,6 +69,11 @@ class GroupCall:
     waited_s: float | None = None
     peer: int | None = None  # the other side of a send or a receive
     facts: Mapping[str, str] = field(default_factory=dict)  # dtype, name, root … of the call, as far as told
+
+    @property
+    def is_point_to_point(self) -> bool:
+        """A send or a receive: its two sides differ by nature."""
+        return self.peer is not None or self.op in _POINT_TO_POINT
 
     @property
     def number(self) -> int | None:
@@ -80,6 +100,12 @@ class RankState:
     calls: tuple[GroupCall, ...] = ()
     stack: tuple[Line, ...] = ()  # of the user's code, outermost first
     condition: str = ""  # `if rank == 0`: the condition on the rank that it stands under in the source
+    skipped_half: bool = (
+        False  # the other half of its send or receive stands under a condition that it may have passed by
+    )
+    states_otherwise: str = (
+        ""  # what it states of itself (world size, model, data) where all others agree on something else
+    )
     ending: Ending | None = None
     words: Words = Words.NONE
     last_step: float | None = None
@@ -89,6 +115,11 @@ class RankState:
     def ended_well(self) -> bool:
         """Its process left with status 0, or said that it was done."""
         return self.doing is Doing.LEFT
+
+    @property
+    def is_exchanging(self) -> bool:
+        """It is in a send or a receive."""
+        return any(call.is_point_to_point for call in self.calls)
 
     def call_in(self, group: str) -> GroupCall | None:
         """Its last call in one group."""
@@ -117,6 +148,8 @@ class RankTable:
     coverage: Coverage = Coverage()
     named: tuple[frozenset[int], ...] = ()  # ranks that reports name, one set for each thing that is waited for
     calls_differ: bool = False  # it is certain that calls did not fit one another
+    one_moment: bool = False  # where the ranks stood was seen at one moment, so that another line is another path
+    is_ending: bool = False  # the failure is how processes ended, told by a supervisor that knows whom it ended itself
     is_shared: bool = False  # a fault that every rank meets at the same line, so that the first one is not the cause
     is_unattributed: bool = False  # part of the evidence belongs to nobody known
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 
+from phalanx.blame.quorum import odd_ones
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
 from phalanx.knowledge.rule import Blame, Claims
@@ -194,27 +196,26 @@ def _weights_differ(history: History) -> list[Claim]:
     last = list(differing.values())[-1]
     what = next(iter(last.values())).data["what"]
     odd = _odd_ones(list(differing.values()))
+    told = (
+        f"The {what} of {{ranks}} is not that of all other ranks for the same step: the model there went another way."
+        if odd
+        else f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart."
+    )
     claim = _claim(
         "perf.unexpected-intermediate-result",
         "weights-differ-between-ranks",
         "The ranks' models differ",
-        f"{{ranks}} print a different {what} for the same step: their models were not made equal at the start, or drift apart.",
+        told,
         [Proof(event, Role.ROOT if rank in odd or not odd else Role.SUPPORTS) for rank, event in last.items()],
     )
-    if odd:
-        claim.summary = f"The {what} of {{ranks}} is not that of all other ranks for the same step: the model there went another way."
-        claim.blame = Blame.ODD
-    return [claim]
+    return [replace(claim, blame=Blame.ODD) if odd else claim]
 
 
 def _odd_ones(differing: list[dict[int, Event]]) -> frozenset[int]:
     """The ranks, fewer than half, that every time alone have other values than all the rest, which agree."""
-    found: set[frozenset[int]] = set()
-    for by_rank in differing:
-        value, count = Counter(event.data["value"] for event in by_rank.values()).most_common(1)[0]
-        if count * 2 <= len(by_rank):
-            return frozenset()
-        found.add(frozenset(rank for rank, event in by_rank.items() if event.data["value"] != value))
+    found = {
+        odd_ones({rank: str(event.data["value"]) for rank, event in by_rank.items()}, by_rank) for by_rank in differing
+    }
     return found.pop() if len(found) == 1 else frozenset()
 
 
@@ -239,6 +240,6 @@ def _claim(
         fatal=False,
         priority=50,
         confidence=Confidence.LIKELY,
-        proofs=proofs,
+        proofs=tuple(proofs),
         patterns=patterns,
     )

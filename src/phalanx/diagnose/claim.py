@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from phalanx.blame import NOBODY, Accusation
 from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
@@ -29,7 +30,7 @@ def is_about_peers(symptom: str) -> bool:
     return symptom.endswith(("communication-error", "hang-timeout", ".hang"))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
     """What one rule says of the job. `rule` is None where no rule knew the exception, death or silence."""
 
@@ -43,14 +44,19 @@ class Claim:
     fatal: bool
     priority: int
     confidence: Confidence
-    proofs: list[Proof]
+    proofs: tuple[Proof, ...]
     stage: Stage | None = None
-    culprits: frozenset[int] = frozenset()
+    accusation: Accusation = NOBODY
     victims: frozenset[int] = frozenset()
     ended_its_rank: bool = False  # by an exception, where the rule's fault need not end a job
     patterns: tuple[str, ...] = ()  # fixes that come first where no rule gives any
     pointed: tuple[str, ...] = ()  # patterns of the rule's fixes that the evidence points to
     deviation: str = ""  # where the accused was instead
+
+    @property
+    def culprits(self) -> frozenset[int]:
+        """The ranks to blame."""
+        return self.accusation.ranks
 
     @property
     def roots(self) -> list[Proof]:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from phalanx.diagnose.blame import OWN_KEY
+from phalanx.diagnose.accuse import OWN_KEY
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
 from phalanx.diagnose.statements import stated_otherwise

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from phalanx.diagnose.blame import left_behind
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.fixes import fixes_of
 from phalanx.diagnose.history import History
@@ -27,7 +27,7 @@ def as_finding(claim: Claim, history: History) -> Finding:
         "where": _where(claim),
     }
     after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
-    if claim.culprits and claim.depth is Claims.VICTIM and claim.culprits == left_behind(claim.printers, history):
+    if claim.accusation.strategy in ("outlasted", "came-alone") and claim.depth is Claims.VICTIM:
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""
         after = f" The other ranks had ended well by then: {who} made more calls than they did."
@@ -48,6 +48,8 @@ def as_finding(claim: Claim, history: History) -> Finding:
         summary=fill(claim.summary, values) + after,
         fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
         evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
+        accused_by=claim.accusation.strategy,
+        because=claim.accusation.because,
     )
 
 
@@ -80,7 +82,7 @@ def _where(claim: Claim) -> str:
     return next((frame.place for proof in claim.roots if (frame := proof.event.user_frame)), "")
 
 
-def _chosen(proofs: list[Proof]) -> list[Proof]:
+def _chosen(proofs: Sequence[Proof]) -> list[Proof]:
     """Root evidence of different ranks first; the same rank's repetition last."""
     seen: set[tuple[Role, int | None]] = set()
     first: list[Proof] = []

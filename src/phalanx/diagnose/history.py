@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import re
 import signal
+from dataclasses import replace
 from functools import cached_property
 
+from phalanx.blame.teardown import FROM_OUTSIDE, Exit, killed_by_launcher, own_endings
 from phalanx.diagnose.harmless import WARNING, is_harmless
 from phalanx.diagnose.repeats import Repeats
+from phalanx.diagnose.teardown import announced_by_watchdog, without_teardown
 from phalanx.diagnose.threads import is_missed
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
 from phalanx.sources.survey import SUPERVISED, RankSurvey
 
-_ENDED_BY_OTHERS = {-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
 _RECORDS = ("record", "bundle", "watch")  # written by a launcher: lines in them have no order among the ranks' own
 # Words of launchers that end a job because a rank failed, or that were told to stop.
 _WRAPPERS = re.compile(
@@ -30,9 +31,7 @@ _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]tal
 _TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
 _NEAR = 40  # lines: a stall report is about as long
 _KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
-_HEAD = 2  # lines
 _BACKWARD = "_engine_run_backward"
-_PATIENCE = 10  # seconds: torchrun waits for 30 by default
 _STEPS = 2  # others may still print the step they were in
 
 
@@ -81,18 +80,6 @@ class History:
         return any(file.signs[SUPERVISED] for file in self.seen.files)
 
     @cached_property
-    def is_cut_out(self) -> bool:
-        """One file whose very first lines tell of the failure, of an odd number of ranks up to the highest that speaks: jobs mostly
-        have an even number, so some were left out by whoever cut this out of a log, and a rank that is not in it says nothing.
-        The same where a log breaks off in a traceback: what it was about is only guessed."""
-        if self._broken_off or self.lacks_lines:
-            return True
-        if len(self.seen.files) != 1 or self.seen.files[0].world_sizes or len(self.world.all_ranks) % 2 == 0:
-            return False
-        told = [event.line for event in self.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
-        return min(told, default=_HEAD + 1) <= _HEAD
-
-    @cached_property
     def lacks_lines(self) -> bool:
         """A log into which several ranks write begins in the middle, or lines of it were left out: what is not there may be anybody's."""
         return any(file.is_cut and file.rank is None for file in self.seen.files)
@@ -118,35 +105,32 @@ class History:
 
     @cached_property
     def own_deaths(self) -> list[Event]:
-        """Exits that a rank brought on itself: not those by a signal from outside that every rank got, nor the end
-        of a rank that was put away after the others had given up waiting for it."""
-        if self.is_supervised:
-            return [event for event in self._exits if event.data["code"] != 0 and not event.data.get("by")]
-        exits = self._exits
-        codes = [int(event.data["code"]) for event in exits]
-        all_alike = len({event.rank for event in exits}) > 1 and len(set(codes)) == 1
-        waited = any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events)
-        own = []
-        for event, code in zip(exits, codes, strict=True):
-            if code == 0 or code in _ENDED_BY_OTHERS:
-                continue
-            if code == -signal.SIGKILL and (all_alike or waited or event.rank in self._put_away):
-                continue
-            own.append(event)
-        return own
+        """Exits that a rank brought on itself, and not well."""
+        own = own_endings(
+            self._endings,
+            supervised=self.is_supervised,
+            waited=any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events),
+            announced=announced_by_watchdog(self.seen.events),
+        )
+        ended = FROM_OUTSIDE | {0}
+        return [event for event in self._exits if event.rank in own and event.data["code"] not in ended]
 
     @cached_property
-    def _put_away(self) -> frozenset[int | None]:
-        """Ranks that torchrun's summary has killed long after another had failed by itself: the agent asks the others to end, waits, and kills."""
-        timed = [event for event in self._exits if event.data.get("at") is not None]
-        others = _ENDED_BY_OTHERS | {0, -signal.SIGKILL}
-        first = min((event.data["at"] for event in timed if event.data["code"] not in others), default=math.inf)
-        killed = (event for event in timed if event.data["code"] == -signal.SIGKILL)
-        return frozenset(event.rank for event in killed if event.data["at"] - first >= _PATIENCE)
+    def _endings(self) -> dict[int, Exit]:
+        """How each rank ended; the first word of it counts, and the first that tells the time."""
+        found: dict[int, Exit] = {}
+        for event in self._exits:
+            if event.rank is not None:
+                at, by = event.data.get("at"), str(event.data.get("by") or "")
+                known = found.get(event.rank)
+                found[event.rank] = (
+                    Exit(int(event.data["code"]), at, by) if known is None else replace(known, at=known.at or at)
+                )
+        return found
 
-    def tells_of_putting_away(self, event: Event) -> bool:
-        """A line on the SIGKILL of a rank that the launcher itself put away."""
-        return event.rank in self._put_away and _KILL.search(event.text) is not None
+    def is_kill_by_launcher(self, event: Event) -> bool:
+        """A line on the SIGKILL of a rank that the launcher itself ended."""
+        return event.rank in killed_by_launcher(self._endings) and _KILL.search(event.text) is not None
 
     @cached_property
     def was_interrupted(self) -> bool:
@@ -154,17 +138,18 @@ class History:
         codes = set(self.exit_codes.values())
         if any(event.kind is EventKind.STACK and event.source == "traceback" for event in self.seen.events):
             return True
-        return bool(codes) and codes <= _ENDED_BY_OTHERS | {-signal.SIGKILL}
+        return bool(codes) and codes <= FROM_OUTSIDE | {-signal.SIGKILL}
 
     @cached_property
     def exceptions(self) -> list[Event]:
         """Python and native exceptions and build errors, without those in which a launcher repeats a rank's failure."""
-        return [
+        raised = [
             event
             for event in self.seen.events
             if event.kind is EventKind.EXCEPTION
             and not _WRAPPERS.search(str(event.data.get("headline", event.text))[:200])
         ]
+        return without_teardown(raised, self.seen.events)
 
     @cached_property
     def was_spawned(self) -> bool:

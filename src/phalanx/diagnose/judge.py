@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from phalanx.diagnose.accuse import accuse_all
 from phalanx.diagnose.agreement import find_disagreements
-from phalanx.diagnose.blame import assign_blame
 from phalanx.diagnose.claim import SPECIFIC, Claim
 from phalanx.diagnose.deviation import deviation_of
 from phalanx.diagnose.finding import as_finding
@@ -23,46 +24,53 @@ _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fai
 
 
 def judge(claims: list[Claim], history: History) -> list[Finding]:
-    """The findings, best first."""
+    """The findings, best first. Each stage takes the claims of the one before and returns new ones."""
     if history.was_only_interrupted:
         return []  # whatever ranks said while they were ended says nothing of the job
-    claims = [claim for claim in claims if not _is_gainsaid(claim, history)]
-    claims += unexplained(claims, history) + find_disagreements(history)
-    for claim in claims:
-        claim.stage = claim.stage or _stage(claim, history)
-        claim.ended_its_rank = not claim.fatal and _ended_its_rank(claim, history)
-        claim.fatal |= claim.ended_its_rank
-        if claim.rule is not None:
-            claim.symptom = claim.rule.symptom_at(claim.stage)
-        if claim.symptom == "fail.communication-error" and _was_still_waiting(claim, history):
-            claim.symptom = "perf.hang"
-        if claim.stage is Stage.BUILD and claim.symptom in _AT_IMPORT:
-            claim.symptom = "build.import-error"
-        if claim.symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
-            claim.symptom = "build.install-failure"
-    _set_back_later_attempts(claims, history)
-    _set_back_launchers(claims, history)
-    assign_blame(claims, history)
-    for claim in claims:
-        if (deviation := deviation_of(claim, history)) is not None:
-            claim.cause, claim.deviation, claim.pointed = deviation.cause, deviation.says, deviation.patterns
-    if not any(claim.fatal for claim in claims):
-        claims += find_silent_hang(history)
-    ordered = sorted(claims, key=lambda claim: _weight(claim, history), reverse=True)
+    found = [claim for claim in claims if not _is_contradicted_by_watch(claim, history)]
+    found += unexplained(found, history) + find_disagreements(history)
+    found = [_placed(claim, history) for claim in found]
+    found = _set_back_launchers(_set_back_later_attempts(found, history), history)
+    if not any(claim.fatal for claim in found):
+        found += find_silent_hang(history)
+    found = [_with_deviation(claim, history) for claim in accuse_all(found, history)]
+    ordered = sorted(found, key=lambda claim: _weight(claim, history), reverse=True)
     return [as_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
 
-def _set_back_later_attempts(claims: list[Claim], history: History) -> None:
+def _placed(claim: Claim, history: History) -> Claim:
+    """The claim with its stage, whether it ended a rank, and the symptom that follows from both."""
+    stage = claim.stage or _stage(claim, history)
+    ended = not claim.fatal and _ended_its_rank(claim, history)
+    symptom = claim.rule.symptom_at(stage) if claim.rule is not None else claim.symptom
+    if symptom == "fail.communication-error" and _was_still_waiting(claim, history):
+        symptom = "perf.hang"
+    if stage is Stage.BUILD and symptom in _AT_IMPORT:
+        symptom = "build.import-error"
+    if symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
+        symptom = "build.install-failure"
+    return replace(claim, stage=stage, ended_its_rank=ended, fatal=claim.fatal or ended, symptom=symptom)
+
+
+def _with_deviation(claim: Claim, history: History) -> Claim:
+    """The claim with what the accused did instead, where that is known."""
+    found = deviation_of(claim, history)
+    return claim if found is None else replace(claim, cause=found.cause, deviation=found.says, pointed=found.patterns)
+
+
+def _set_back_later_attempts(claims: list[Claim], history: History) -> list[Claim]:
     """Ranks that do not find one another when a job is started again suffer from what had ended its first attempt."""
-    attempts = {id(claim): {history.is_of_first_attempt(proof.event) for proof in claim.roots} for claim in claims}
-    if not any(True in attempts[id(claim)] and claim.fatal and not _is_about_meeting(claim) for claim in claims):
-        return
-    for claim in claims:
-        if attempts[id(claim)] == {False} and _is_about_meeting(claim):
-            claim.depth = Claims.VICTIM
+    attempts = [{history.is_of_first_attempt(proof.event) for proof in claim.roots} for claim in claims]
+    told = zip(claims, attempts, strict=True)
+    if not any(True in tried and claim.fatal and not _is_about_meeting(claim) for claim, tried in told):
+        return claims
+    return [
+        replace(claim, depth=Claims.VICTIM) if tried == {False} and _is_about_meeting(claim) else claim
+        for claim, tried in zip(claims, attempts, strict=True)
+    ]
 
 
-def _set_back_launchers(claims: list[Claim], history: History) -> None:
+def _set_back_launchers(claims: list[Claim], history: History) -> list[Claim]:
     """A launcher that gives up waiting for workers after one has failed (Horovod's elastic driver) suffers from what that one says."""
     deaths = [event for event in history.own_deaths if event.data["code"] != 0]
     others = [
@@ -72,19 +80,20 @@ def _set_back_launchers(claims: list[Claim], history: History) -> None:
     first: dict[str, int] = {}
     for event in told + deaths if told else []:
         first[event.file] = min(event.line, first.get(event.file, event.line))
-    for claim in claims:
+
+    def follows(claim: Claim) -> bool:
         own = [proof.event for proof in claim.roots]
-        if own and _is_about_meeting(claim) and all(
-            event.rank is None and first.get(event.file, event.line) < event.line for event in own
-        ):  # fmt: skip
-            claim.depth = Claims.VICTIM
+        late = all(event.rank is None and first.get(event.file, event.line) < event.line for event in own)
+        return bool(own) and _is_about_meeting(claim) and late
+
+    return [replace(claim, depth=Claims.VICTIM) if follows(claim) else claim for claim in claims]
 
 
 def _is_about_meeting(claim: Claim) -> bool:
     return claim.is_communication or claim.symptom.startswith("comm.")
 
 
-def _is_gainsaid(claim: Claim, history: History) -> bool:
+def _is_contradicted_by_watch(claim: Claim, history: History) -> bool:
     """Whether it rests on recorders alone where the watch of the same moment saw more: roots, sends and receives, the script's
     conditions and loops are not in them, and a rank that waits for a message has nothing outstanding there."""
     by_trace = bool(claim.roots) and all(proof.event.source == "trace" for proof in claim.roots)

@@ -121,7 +121,7 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
         if spec.role is Role.ROOT and _on_enough(spec, proofs, history)
         for proof in proofs
     ]
-    roots = [proof for proof in roots if not history.tells_of_putting_away(proof.event)]
+    roots = [proof for proof in roots if not history.is_kill_by_launcher(proof.event)]
     if rule.fatal:
         roots = [proof for proof in roots if not history.went_on_after(proof.event)]
     if not roots:
@@ -142,7 +142,7 @@ def _claim(rule: Rule, found: list[tuple[EvidenceSpec, list[Proof]]], history: H
         fatal=rule.fatal,
         priority=rule.priority,
         confidence=confidence,
-        proofs=roots + others,
+        proofs=(*roots, *others),
     )
 
 

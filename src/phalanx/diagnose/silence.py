@@ -6,26 +6,15 @@ was elsewhere is whom they waited for.
 
 from __future__ import annotations
 
-import re
-
-from phalanx.diagnose.blame import missing_ranks
+from phalanx.blame import Doing
 from phalanx.diagnose.claim import Claim, Proof
-from phalanx.diagnose.elsewhere import a_step_behind
 from phalanx.diagnose.history import History
+from phalanx.diagnose.stack_state import doing_of, is_importing, is_launcher
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.world import CONNECTED
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role, Stage
 
-_WAITS = re.compile(
-    r"all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|synchronize|\bwait\b|recv|_engine_run_backward|\bbackward\b|run_backward"
-    r"|init_process_group|rendezvous|monitored|all_to_all|poll|mpi_ops"
-)
-_LAUNCHER = re.compile(
-    r"torch/distributed/(?:run|launcher|elastic)|horovod/runner|torch/multiprocessing/spawn|subprocess\.py|accelerate/commands"
-)
-# Where a rank waits for its own data, not for peers: a loader whose workers stand still, a queue that nobody fills.
-_FEEDS = re.compile(r"torch/utils/data/dataloader\.py |/(?:queue|queues)\.py get$")
 _OF_FEEDS = ("fix-dataset-api-usage", "fix-behavior-logic", "fix-memory-or-core-setting")
 _SYMPTOMS: dict[Stage | None, str] = {Stage.COMM: "comm.hang-timeout", Stage.PREP: "prep.hang-timeout"}
 
@@ -36,13 +25,13 @@ def find_silent_hang(history: History) -> list[Claim]:
     ended_well = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
     if not history.was_interrupted or history.is_clean or ended_well or history.is_supervised:
         return []  # a watch that looked all the time would have said so
-    stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not _is_launcher(event)]
-    waiting = [event for event in stacks if _is_waiting(event)]
-    elsewhere = [event for event in stacks if not _is_waiting(event) and event.rank is not None]
-    starving = [event for event in stacks if _is_starving(event)]
+    stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not is_launcher(event)]
+    waiting = [event for event in stacks if doing_of(event) is Doing.WAITING]
+    elsewhere = [event for event in stacks if event not in waiting and event.rank is not None]
+    starving = [event for event in stacks if doing_of(event) is Doing.DATA]
     if stacks and not waiting and len(history.world.all_ranks) < 2:
         return []  # one process, stopped in the middle of its own work: nothing says that it stood still
-    if stacks and all(_is_importing(event) for event in stacks):
+    if stacks and all(is_importing(event) for event in stacks):
         return []  # it was stopped while it was still coming up
     progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
     stages = [stage_of(event, history.file_of(event), progressed) for event in waiting]
@@ -50,54 +39,29 @@ def find_silent_hang(history: History) -> list[Claim]:
     proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]
     if not proofs:
         proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
-    claim = Claim(
-        rule=None,
-        symptom=_symptom(stage, history),
-        cause="stopped-from-outside-while-waiting",
-        title="The job stood still until it was ended from outside",
-        summary=_summary(waiting, elsewhere, starving),
-        depth=Claims.SYMPTOM,
-        blame=Blame.SILENT,
-        fatal=True,
-        priority=20,
-        confidence=Confidence.POSSIBLE,
-        proofs=proofs + [Proof(event, Role.SUPPORTS) for event in elsewhere if waiting],
-        stage=stage,
-        patterns=_OF_FEEDS if starving else (),
-    )
-    standing = frozenset(event.rank for event in waiting if event.rank is not None)
-    others = frozenset(event.rank for event in elsewhere if event.rank is not None)
-    if standing and others and len(others) <= len(standing):
-        claim.culprits = others
-    else:
-        claim.culprits = missing_ranks(standing, history) if standing else a_step_behind(history)
-    return [claim]
+    return [
+        Claim(
+            rule=None,
+            symptom=_symptom(stage, history),
+            cause="stopped-from-outside-while-waiting",
+            title="The job stood still until it was ended from outside",
+            summary=_summary(waiting, elsewhere, starving),
+            depth=Claims.SYMPTOM,
+            blame=Blame.SILENT,
+            fatal=True,
+            priority=20,
+            confidence=Confidence.POSSIBLE,
+            proofs=(*proofs, *(Proof(event, Role.SUPPORTS) for event in elsewhere if waiting)),
+            stage=stage,
+            patterns=_OF_FEEDS if starving else (),
+        )
+    ]
 
 
 def _symptom(stage: Stage | None, history: History) -> str:
     """Where nothing tells the stage, ranks that had found one another were past the set-up."""
     connected = any(file.signs[CONNECTED] for file in history.seen.files)
     return _SYMPTOMS.get(stage, "perf.hang") if stage is not None or connected else "comm.hang-timeout"
-
-
-def _is_launcher(event: Event) -> bool:
-    return any(_LAUNCHER.search(frame.path) for frame in event.frames) and not any(
-        frame.is_user_code for frame in event.frames
-    )
-
-
-def _is_importing(event: Event) -> bool:
-    return any(frame.path.startswith("<frozen importlib") for frame in event.frames[-8:])
-
-
-def _is_starving(event: Event) -> bool:
-    return any(_FEEDS.search(f"{frame.path} {frame.function}") for frame in event.frames)
-
-
-def _is_waiting(event: Event) -> bool:
-    return not _is_starving(event) and any(
-        _WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in event.frames[-6:]
-    )
 
 
 def _summary(waiting: list[Event], elsewhere: list[Event], starving: list[Event]) -> str:

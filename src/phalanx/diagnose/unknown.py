@@ -122,7 +122,7 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
         fatal=True,
         priority=40,
         confidence=Confidence.POSSIBLE,
-        proofs=[Proof(one, Role.ROOT) for one in events],
+        proofs=tuple(Proof(one, Role.ROOT) for one in events),
         stage=stage,
         patterns=guessed.patterns,
     )
@@ -158,7 +158,7 @@ def _from_deaths(events: list[Event], history: History) -> Claim:
         fatal=True,
         priority=30,
         confidence=Confidence.POSSIBLE,
-        proofs=[Proof(event, Role.ROOT) for event in events],
+        proofs=tuple(Proof(event, Role.ROOT) for event in events),
         patterns=_patterns_of(code, symptom),
     )
 

@@ -93,3 +93,5 @@ class Finding:
     evidence: tuple[Evidence, ...]
     culprit_hosts: tuple[str, ...] = ()  # where hosts are examined, with or without ranks on them
     victim_hosts: tuple[str, ...] = ()
+    accused_by: str = ""  # the strategy that found the culprits (docs/design.md)
+    because: str = ""  # on what, in a few words for people

@@ -67,6 +67,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "affected_ranks": list(finding.affected_ranks),
         "culprit_hosts": list(finding.culprit_hosts),
         "victim_hosts": list(finding.victim_hosts),
+        "accused_by": finding.accused_by,
+        "because": finding.because,
         "title": finding.title,
         "summary": finding.summary,
         "fixes": [_fix(fix) for fix in finding.fixes],

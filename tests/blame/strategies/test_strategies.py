@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from phalanx.blame import About, Doing, GroupCall, RankState, Words, accuse
+from phalanx.blame import About, Doing, GroupCall, Line, RankState, Words, accuse
 from tests.blame.tables import dead, table, waiting
 
-AT_88, AT_91 = (("train.py", 10), ("train.py", 88)), (("train.py", 10), ("train.py", 91))
+AT_88 = (Line("train.py", 10, "main"), Line("train.py", 88, "train"))
+AT_91 = (Line("train.py", 10, "main"), Line("train.py", 91, "train"))
 
 
 def test_named_ranks_are_accused_if_they_are_few() -> None:
@@ -128,7 +129,26 @@ def test_who_still_called_when_all_others_had_ended_well() -> None:
 def test_a_rank_that_stopped_steps_earlier() -> None:
     stood = [RankState(rank, last_step=25 if rank == 2 else 30) for rank in range(4)]
     assert accuse(table(*stood)).ranks == {2}
-    assert not accuse(table(*[RankState(rank, last_step=30 - (rank == 2)) for rank in range(4)])).ranks
+
+
+def test_one_step_behind_counts_only_for_one_rank_of_a_silent_job() -> None:
+    stood = [RankState(rank, last_step=30 - (rank == 2)) for rank in range(4)]
+    assert accuse(table(*stood)).ranks == {2}
+    assert not accuse(table(*stood, size=5)).ranks
+    assert not accuse(table(*[waiting(rank, last_step=30 - (rank == 2)) for rank in range(4)])).ranks
+
+
+def test_who_waits_beside_the_steps_may_have_called_alone() -> None:
+    evaluating = (Line("train.py", 40, "evaluate"),)
+    for function, step, accused in ((evaluating, 12, set()), (AT_88, 12, {1}), (evaluating, 9, {1})):
+        judged = table(waiting(0, stack=function, last_step=12), RankState(1, last_step=step), named=(frozenset({1}),))
+        assert accuse(judged).ranks == accused
+
+
+def test_whom_a_report_names_may_be_half_of_all() -> None:
+    judged = table(*[RankState(rank) for rank in range(4)], about=About.NAMED, named=(frozenset({2, 3}),))
+    assert accuse(judged).ranks == {2, 3}
+    assert not accuse(table(*judged.states.values(), named=(frozenset({2, 3}),), shown_by={0, 1})).ranks
 
 
 def test_an_exception_of_one_rank_while_the_others_speak_of_something_else() -> None:

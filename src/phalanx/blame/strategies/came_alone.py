@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phalanx.blame.table import About, Accusation, Doing, GroupCall, RankTable
+from phalanx.blame.table import About, Accusation, Doing, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 30
@@ -15,14 +15,10 @@ def accuse(table: RankTable) -> Accusation | None:
     if not alone or len(others) < len(alone):
         return None
     states = [table.state(rank) for rank in alone]
-    if not all(state.condition and not _is_point_to_point(state.calls) for state in states):
+    if not all(state.condition and not state.is_exchanging for state in states):
         return None
     rest = [table.state(rank) for rank in others]
     if any(state.condition or state.doing not in (Doing.LEFT, Doing.RUNNING, Doing.DATA) for state in rest):
         return None
     because = f"{name_ranks(alone)} under `{states[0].condition}`, the others not in the call"
     return Accusation(alone, "came-alone", because)
-
-
-def _is_point_to_point(calls: tuple[GroupCall, ...]) -> bool:
-    return any(call.peer is not None for call in calls)

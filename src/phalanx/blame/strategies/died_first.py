@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from phalanx.blame.quorum import is_minority
 from phalanx.blame.table import About, Accusation, RankTable, Words
 from phalanx.blame.waves import first_of
@@ -19,8 +21,11 @@ def accuse(table: RankTable) -> Accusation | None:
         for rank in table.others
         if (state := table.state(rank)).ending is not None and state.ending.is_own and state.words is not Words.VICTIM
     }
-    if table.about is About.CALLS:  # a status of 1 may be the other side of the same misfit
-        died = {rank: ending for rank, ending in died.items() if ending.code != _EXCEPTION}
+    if (
+        table.about is About.CALLS
+    ):  # an exception may be the other side of the same misfit, as may an abort of a pair be
+        no_proof = (_EXCEPTION, -signal.SIGABRT) if table.calls_differ and len(table.everyone) == 2 else (_EXCEPTION,)
+        died = {rank: ending for rank, ending in died.items() if ending.code not in no_proof}
     first = first_of(died, table)
     if not is_minority(first, table.everyone, directed=True):
         return None

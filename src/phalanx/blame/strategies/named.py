@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from phalanx.blame.quorum import is_minority
+from phalanx.blame.quorum import is_majority, is_minority
 from phalanx.blame.table import About, Accusation, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 10
-ABOUT = (About.OWN, About.PEERS, About.CALLS)
+ABOUT = (About.NAMED, About.PEERS, About.CALLS)
 
 
 def accuse(table: RankTable) -> Accusation | None:
@@ -20,6 +20,10 @@ def accuse(table: RankTable) -> Accusation | None:
         everyone = together | frozenset(range(max(*together, len(together)) + 1))
     smallest = min(table.named, key=len)
     is_clear = not any(len(other) == len(smallest) and other != smallest for other in table.named)
+    if table.about is About.NAMED and together <= everyone and not is_majority(together, everyone):
+        return Accusation(
+            together, "named", f"a report names {name_ranks(together)}"
+        )  # nothing is compared: half is no tie
     for accused in (together & everyone, smallest if is_clear else frozenset()):
         if is_minority(accused, everyone, directed=True):
             return Accusation(accused, "named", f"a report names {name_ranks(accused)}")

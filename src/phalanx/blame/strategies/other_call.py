@@ -8,7 +8,7 @@ from phalanx.blame.quorum import is_minority, odd_ones
 from phalanx.blame.table import About, Accusation, GroupCall, RankTable
 from phalanx.model.ranks import name_ranks
 
-ORDER = 60
+ORDER = 35
 ABOUT = (About.PEERS, About.CALLS)
 
 
@@ -16,7 +16,7 @@ def accuse(table: RankTable) -> Accusation | None:
     """Of each group, those whose call differs from what more than half made; else the one rank whose call is not known,
     where it is certain that calls differed and all known ones are alike."""
     for group, calls in table.groups.items():
-        if any(call.peer is not None for call in calls.values()):
+        if any(call.is_point_to_point for call in calls.values()):
             continue  # who sends and who receives ask for different things by nature
         whole = calls.keys() if group else table.everyone
         for name, told in _told(calls).items():

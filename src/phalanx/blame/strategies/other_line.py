@@ -13,8 +13,11 @@ _DEPTHS = 2  # who makes the same call from another line took another path, too
 
 def accuse(table: RankTable) -> Accusation | None:
     """Those at the one other line. Senders and receivers stand at different lines by nature."""
-    states = [state for state in table.states.values() if state.stack]
-    if any(call.peer is not None for state in states for call in state.calls):
+    if table.about is About.CALLS and not table.one_moment:
+        return None  # what fails after the first failure fails wherever it is by then
+    among = table.everyone if table.one_moment else table.shown_by
+    states = [state for rank, state in table.states.items() if state.stack and rank in among]
+    if any(state.is_exchanging for state in states):
         return None
     for depth in range(1, _DEPTHS + 1):
         lines: dict[int, Line | None] = {
@@ -26,6 +29,6 @@ def accuse(table: RankTable) -> Accusation | None:
         if len(set(lines.values())) != 2 or not is_minority(odd, table.everyone):
             return None
         at = next(line for rank, line in lines.items() if rank in odd)
-        where = f" at {at[0].rsplit('/', 1)[-1]}:{at[1]}" if at else ""
+        where = f" at {at.place}" if at else ""
         return Accusation(odd, "other-line", f"{name_ranks(odd)}{where}, the others at another line")
     return None

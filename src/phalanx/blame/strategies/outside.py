@@ -16,8 +16,6 @@ def accuse(table: RankTable) -> Accusation | None:
     outside = table.ranks_that(Doing.RUNNING, Doing.DATA) - table.shown_by
     if not waiting or not is_minority(outside, waiting | outside, directed=True):
         return None
-    places = sorted(
-        {f"{file.rsplit('/', 1)[-1]}:{line}" for rank in outside for file, line in table.state(rank).stack[-1:]}
-    )
+    places = sorted({line.place for rank in outside for line in table.state(rank).stack[-1:]})
     because = f"{name_ranks(outside)} outside of the collective{' at ' + ', '.join(places) if places else ''}"
     return Accusation(outside, "outside", because)

@@ -14,6 +14,8 @@ def accuse(table: RankTable) -> Accusation | None:
     shown, others = table.shown_by, table.others
     if not shown or not others or table.is_unattributed:
         return None
+    if table.is_ending:
+        return Accusation(shown, "own-fault", f"{name_ranks(shown)} ended without being ended")
     mute = frozenset(rank for rank in others if _is_mute(table, rank))
     if any(table.state(rank).words is Words.CUT for rank in others):
         return None

@@ -16,7 +16,7 @@ def accuse(table: RankTable) -> Accusation | None:
     aside = frozenset(rank for rank, state in stood.items() if state.condition)
     if not aside or not stood.keys() - aside or not is_minority(aside, table.everyone, directed=True):
         return None
-    if any(call.peer is not None for rank in aside for call in stood[rank].calls):
+    if any(stood[rank].is_exchanging for rank in aside):
         return None
     condition = stood[min(aside)].condition
     return Accusation(

@@ -1,17 +1,14 @@
-"""What keeps an accusation back, or makes one possible, where a rank's own words are missing: exits without a reason, exceptions that are
-cut off before they are named, crashes of native code that do not say whose they are.
-"""
+"""Where a rank's own words are missing: exits without a reason, exceptions cut off before they are named, crashes of nobody known."""
 
 from __future__ import annotations
 
 import re
 import signal
 
-from phalanx.diagnose.claim import WORDLESS, Claim
+from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
-from phalanx.model import Event, EventKind
+from phalanx.model import Event
 
-CRASHES = ("fail.memory-issue", "fail.segmentation-fault")  # symptoms of native code that breaks
 _CRASH_CODES = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 _REFUSALS = (1, 2)  # an exception, or an argument that a parser does not take
 _OF_LAUNCHERS = re.compile(
@@ -23,21 +20,21 @@ _EXCHANGES = re.compile(
 )
 
 
-def are_words_cut_off(claim: Claim, history: History) -> bool:
-    """Ranks ended with the status of an exception or of a refused argument, and no words of it are to be seen.
+def are_words_missing(claim: Claim, history: History) -> bool:
+    """Of a claim that rests on exits alone: ranks ended with the status of an exception or of a refused argument, whose words are not there.
 
-    Several of them: victims end so, too. One of a job that had not trained and that says something without telling whose words they are: what
+    Several of them: victims end so, too. One of a job that had not trained, in which something was said by nobody known: what
     a script refuses it refuses on all ranks, and the launcher ends the others while they are about to. Any of a log that
-    is not whole: its words may be what is missing.
+    is not whole.
     """
-    if claim.cause != WORDLESS or not all(proof.event.data["code"] in _REFUSALS for proof in claim.roots):
+    if not all(proof.event.data["code"] in _REFUSALS for proof in claim.roots):
         return False
     others = [code for rank, code in history.exit_codes.items() if rank not in claim.printers]
     is_first = not history.has_trained and bool(others) and all(code == -signal.SIGTERM for code in others)
-    return (is_first and _has_words_of_nobody(history)) or len(claim.printers) > 1 or history.lacks_lines
+    return (is_first and _has_unattributed_output(history)) or len(claim.printers) > 1 or history.lacks_lines
 
 
-def _has_words_of_nobody(history: History) -> bool:
+def _has_unattributed_output(history: History) -> bool:
     """Lines that no rank is named for, and that are not the launcher's own."""
     speakers = (file.ranks.get(None) for file in history.seen.files)
     return any(
@@ -60,8 +57,3 @@ def may_be_the_same(cut: Event, claim: Claim) -> bool:
     is_elsewhere = own is not None and bool(places) and own.place not in places
     innermost = cut.frames[-1]
     return not (is_elsewhere and _EXCHANGES.search(f"{innermost.function} {innermost.source}"))
-
-
-def were_killed(claim: Claim) -> bool:
-    """By signals, which need no words."""
-    return all(proof.event.kind is EventKind.EXIT and int(proof.event.data["code"]) < 0 for proof in claim.roots)

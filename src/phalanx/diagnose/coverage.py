@@ -1,0 +1,52 @@
+"""Which ranks the evidence would show a sign of, so that their silence means something."""
+
+from __future__ import annotations
+
+from phalanx.blame import Coverage
+from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.history import History
+from phalanx.model import EventKind
+from phalanx.sources.readers.tracebacks import TRUNCATED
+
+_HEAD = 2  # lines: a log that begins with the failure was cut out of a longer one
+_MOST = 7 / 8  # of the known ranks: an excerpt that has so many of them was not made rank by rank
+
+
+def coverage_of_absence(history: History) -> Coverage:
+    """The ranks that would have left a line if they had waited, too: a supervisor's, those with a file for each, those of one whole log."""
+    everyone = history.world.all_ranks
+    if history.is_supervised:
+        return Coverage(everyone, "the supervisor's record")
+    if everyone <= {file.rank for file in history.seen.files}:
+        return Coverage(everyone, "a file for each rank")
+    if history.lacks_lines or history.breaks_off or _is_excerpt(history):
+        return Coverage()
+    return Coverage(everyone, "the job's log")
+
+
+def _is_excerpt(history: History) -> bool:
+    """One file that begins with the failure and does not say how many ranks there are, with lines of only some of them."""
+    if len(history.seen.files) != 1 or history.seen.files[0].world_sizes:
+        return False
+    told = [event for event in history.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
+    speakers = [rank for rank in history.seen.files[0].ranks if rank is not None]
+    begins = min((event.line for event in told), default=_HEAD + 1) <= _HEAD
+    return begins and len(speakers) < _MOST * len(history.world.all_ranks)
+
+
+def coverage_of_words(claim: Claim, history: History) -> Coverage:
+    """The ranks that would have said it if they had the same fault. A signal needs no words; those of an exception may be lost."""
+    everyone = Coverage(history.world.all_ranks, "the job's log")
+    if history.is_supervised:
+        return everyone
+    exits = [proof.event for proof in claim.roots if proof.event.kind is EventKind.EXIT]
+    if len(exits) == len(claim.roots) and all(int(event.data["code"]) < 0 for event in exits):
+        return Coverage(history.world.all_ranks, "the launcher's summary")
+    is_cut_off = history.breaks_off and all(proof.event.data.get("type") == TRUNCATED for proof in claim.roots)
+    if history.lacks_lines or is_cut_off:
+        return Coverage()
+    if exits or len(history.seen.files) != 1:
+        return everyone
+    spoke = history.seen.files[0].ranks
+    lost = {event.rank for event in history.own_deaths if event.data["code"] == 1 and event.rank not in spoke}
+    return Coverage(everyone.ranks - lost, everyone.by)
