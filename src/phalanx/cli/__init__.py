@@ -30,6 +30,12 @@ def main() -> None:
             request = plain_request(sys.argv[2:])
             if request is not None:
                 sys.exit(request.run())
+        if sys.argv[1:2] == ["check"] and len(sys.argv) > 2:
+            from phalanx.cli.linting import lint_request
+
+            lint = lint_request(sys.argv[2:])
+            if lint is not None:
+                sys.exit(lint.run())
         from phalanx.cli.verbs import app as whole
 
         whole()

@@ -21,6 +21,7 @@ from phalanx.check.launch_line import read_launch_line
 from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
 from phalanx.check.options import LIBRARIES, CheckOptions
+from phalanx.cli.linting import LintRequest, codes_of, is_script, with_scripts
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.report import Format, print_text, render
@@ -30,6 +31,8 @@ _EXAMPLES = """\
 Examples:
 
     phalanx check
+
+    phalanx check train.py
 
     phalanx check --hosts node0,node1 --env MASTER_ADDR=node0 --env MASTER_PORT=29500
 
@@ -55,7 +58,10 @@ def register(app: typer.Typer) -> None:
 
 def check(
     command: Annotated[
-        list[str] | None, typer.Argument(help="After --: the command that starts the job; it is read, not run.")
+        list[str] | None,
+        typer.Argument(
+            help="Scripts or folders to analyse; or, after --, the command that starts the job. Nothing is run."
+        ),
     ] = None,
     hosts: Annotated[str | None, typer.Option(help="Hosts to examine over SSH: a,b,c.")] = None,
     each: Annotated[
@@ -84,12 +90,24 @@ def check(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the report to this file.")] = None,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Show all evidence and fixes.")] = False,
     fix_script: Annotated[bool, typer.Option(help="Print the safe fixes as a shell script; nothing is run.")] = False,
+    select: Annotated[str, typer.Option(help="For scripts: only these rules (codes, prefixes, groups or ALL).")] = "",
+    ignore: Annotated[str, typer.Option(help="For scripts: without these rules.")] = "",
+    fix: Annotated[bool, typer.Option("--fix", help="For scripts: apply the safe repairs and show them.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="For scripts: only show the safe repairs.")] = False,
 ) -> None:
     """Look for what would stop a job, on this machine or on all of its hosts, before it is started.
 
     Facts of all hosts and ranks are compared, the variables of communication libraries are linted, and the network is
     probed. On a host nothing is installed: a small agent runs from memory, on Python 3.8 or later.
+
+    With training scripts, notebooks or folders instead of a command, their source is analysed; nothing is run.
     """
+    scripts = tuple(command or ()) if command and all(map(is_script, command)) else ()
+    if scripts:
+        if not (hosts or each or ray or meet or read or env or to_print):
+            asked = LintRequest(scripts, form, output, everything, codes_of(select), codes_of(ignore), fix, diff)
+            raise typer.Exit(asked.run())
+        command = None
     began = time.monotonic()
     progress = Progress()
     try:
@@ -124,6 +142,7 @@ def check(
     progress.close()
     if report is None:
         raise typer.Exit(0)  # the rank that leads says it for all
+    report = with_scripts(report, scripts or line.scripts)
     try:
         _write(report, form, output, everything, fix_script, time.monotonic() - began)
     except OSError as error:

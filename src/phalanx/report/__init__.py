@@ -21,6 +21,7 @@ class Format(StrEnum):
     JSON = "json"
     SARIF = "sarif"
     HTML = "html"
+    GITHUB = "github"
 
 
 # What writes each form is loaded when it is asked for: most of them take longer to load than most logs to read.
@@ -45,4 +46,8 @@ def render(report: Report, form: Format) -> str:
         from phalanx.report.html import render_html
 
         return render_html(report)
+    if form is Format.GITHUB:
+        from phalanx.report.github import render_github
+
+        return render_github(report)
     raise ValueError(f"{form} is not a document; print it")

@@ -1,0 +1,131 @@
+"""Which collective operations does a piece of code reach, in what order, through which functions of the project?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference, argument
+from phalanx.lint.tree import Module, Scope
+
+_TORCH = "all_reduce all_gather all_gather_object all_gather_into_tensor _all_gather_base broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_base scatter scatter_object_list gather gather_object barrier monitored_barrier all_to_all all_to_all_single all_reduce_coalesced init_process_group new_group new_subgroups new_subgroups_by_enumeration split_group"  # fmt: skip
+_HOROVOD = "allreduce allreduce_ allreduce_async allreduce_async_ grouped_allreduce allgather allgather_object broadcast broadcast_ broadcast_parameters broadcast_optimizer_state broadcast_object broadcast_variables broadcast_global_variables alltoall reducescatter barrier join"  # fmt: skip
+_ACCELERATE = "wait_for_everyone gather gather_for_metrics reduce pad_across_processes save_state get_state_dict"
+_HOROVOD_MODULES = ("horovod.torch", "horovod.tensorflow", "horovod.keras", "horovod.mxnet", "byteps.torch")
+SHARDED = frozenset({FSDP, FULLY_SHARD})
+COLLECTIVES: dict[str, str] = {
+    **{f"torch.distributed.{name}": name for name in _TORCH.split()},
+    **{f"torch.distributed.nn.{name}": name for name in _TORCH.split()},
+    **{f"torch.distributed.nn.functional.{name}": name for name in _TORCH.split()},
+    **{f"deepspeed.comm.{name}": name for name in _TORCH.split()},
+    **{f"{module}.{name}": name for module in _HOROVOD_MODULES for name in _HOROVOD.split()},
+    **{f"accelerate.Accelerator.{name}": name for name in _ACCELERATE.split()},
+    **{f"accelerate.PartialState.{name}": name for name in ("wait_for_everyone",)},
+    **{f"accelerate.utils.{name}": name for name in ["gather", "gather_object", "broadcast", "broadcast_object_list", "reduce", "wait_for_everyone"]},
+    **{f"torch.distributed.checkpoint.state_dict.{name}": name for name in ("get_model_state_dict", "get_state_dict", "get_optimizer_state_dict", "set_model_state_dict", "set_state_dict")},
+    **{f"torch.distributed.checkpoint.{name}": f"checkpoint.{name}" for name in ("save", "load", "save_state_dict", "load_state_dict", "async_save")},
+    **{f"{FSDP}.{name}": name for name in ("state_dict", "optim_state_dict", "full_optim_state_dict", "clip_grad_norm_", "summon_full_params", "load_state_dict")},
+    **{f"{ENGINE}.{name}": f"engine.{name}" for name in ("save_checkpoint", "load_checkpoint", "save_16bit_model", "save_fp16_model", "backward", "step")},
+    **{f"lightning.Trainer.{name}": f"trainer.{name}" for name in ("save_checkpoint", "fit", "test", "validate", "predict")},
+    **{f"transformers.Trainer.{name}": f"trainer.{name}" for name in ("train", "evaluate", "predict")},
+    **{f"tensorflow.distribute.MultiWorkerMirroredStrategy.{name}": f"strategy.{name}" for name in ("run", "reduce", "gather")},
+    "torch_xla.core.xla_model.rendezvous": "rendezvous",
+    DDP: "DistributedDataParallel()",
+    FSDP: "FullyShardedDataParallel()",
+}  # fmt: skip
+BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
+POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
+SYNCHRONISERS = frozenset({DDP, FSDP, FULLY_SHARD, *(f"{m}.DistributedOptimizer" for m in _HOROVOD_MODULES)})
+_GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "reduce": 3, "all_gather_object": 2, "broadcast_object_list": 2}  # fmt: skip
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A collective that code reaches: `call` is the line in the code asked about, `inner` where it really is."""
+
+    name: str
+    call: ast.Call
+    scope: Scope
+    inner: ast.Call
+    inner_scope: Scope
+
+    @property
+    def is_indirect(self) -> bool:
+        """Whether a function of the project lies between."""
+        return self.call is not self.inner
+
+
+class Collectives:
+    """Finds operations; what functions reach is remembered."""
+
+    def __init__(self, inference: Inference) -> None:
+        self.inference = inference
+        self._of_function: dict[Scope, tuple[Operation, ...]] = {}
+        self._syncs: dict[Module, bool] = {}
+
+    def operation(self, call: ast.Call, scope: Scope) -> str | None:
+        """The collective over all ranks that a call is; None for others and for those of a smaller group."""
+        name = self.inference.dotted(call.func, scope)
+        found = COLLECTIVES.get(name or "")
+        if found is not None:
+            return None if self._has_group(call, found, scope) else found
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and self.synchronises(scope.module):
+            return "backward"
+        if any(value.type in SHARDED for value in self.inference.values(call.func, scope)):
+            return "forward of the sharded model"
+        return None
+
+    def _has_group(self, call: ast.Call, name: str, scope: Scope) -> bool:
+        given = next((k.value for k in call.keywords if k.arg in ("group", "process_group", "process_set", "pg")), None)
+        if given is None and name in _GROUP_POSITION:
+            given = argument(call, _GROUP_POSITION[name], "group")
+        if given is None or (isinstance(given, ast.Constant) and given.value is None):
+            return False
+        dotted = self.inference.dotted(given, scope) or ""
+        return not dotted.endswith("WORLD")
+
+    def synchronises(self, module: Module) -> bool:
+        """Whether backward passes of a file exchange gradients: something wraps a model or an optimizer in it."""
+        if module not in self._syncs:
+            names = (self.inference.dotted(call.func, scope) for call, scope in module.calls)
+            self._syncs[module] = any(name in SYNCHRONISERS for name in names)
+        return self._syncs[module]
+
+    def reached(self, nodes: Iterable[ast.AST], scope: Scope, depth: int = _DEPTH) -> list[Operation]:
+        """The operations of statements or expressions in the order of evaluation."""
+        return [
+            operation for node in nodes for call in calls_in(node) for operation in self._of_call(call, scope, depth)
+        ]
+
+    def _of_call(self, call: ast.Call, scope: Scope, depth: int) -> Iterator[Operation]:
+        name = self.operation(call, scope)
+        if name is not None:
+            yield Operation(name, call, scope, call, scope)
+            return
+        function = self.inference.symbol(call.func, scope)
+        if function is None or not depth or isinstance(function.node, ast.ClassDef):
+            return
+        for operation in self.of_function(function, depth - 1):
+            yield Operation(operation.name, call, scope, operation.inner, operation.inner_scope)
+
+    def of_function(self, function: Scope, depth: int = _DEPTH) -> tuple[Operation, ...]:
+        """The operations that a call of a function makes."""
+        known = self._of_function.get(function)
+        if known is None:
+            self._of_function[function] = ()  # recursion adds nothing
+            known = tuple(self.reached(function.body, function, depth))[:50]
+            self._of_function[function] = known
+        return known
+
+
+def calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls of a statement or expression, inner before outer; functions that are only defined are left out."""
+    if isinstance(node, _NESTED):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from calls_in(child)
+    if isinstance(node, ast.Call):
+        yield node

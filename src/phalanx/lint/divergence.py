@@ -1,0 +1,155 @@
+"""Branches that make ranks call different collectives: the code of one file compared path by path."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from phalanx.lint.collectives import BARRIERS, Collectives, Operation
+from phalanx.lint.ranks import Ranks, polarity
+from phalanx.lint.tree import Module, Scope
+
+_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Ranks part at `test`: those on one side call `operation`, the others `instead` or nothing."""
+
+    kind: str  # missing, order
+    node: ast.AST
+    test: ast.expr
+    scope: Scope
+    operation: Operation
+    instead: Operation | None = None
+    leaves: str = ""  # how ranks leave before the operation: return, continue, break, exit
+
+
+def divergences(module: Module, ranks: Ranks, collectives: Collectives) -> list[Divergence]:
+    """All of a file."""
+    finder = _Finder(module, ranks, collectives)
+    found = [*finder.branches(), *finder.expressions()]
+    return _without_pairs(found)
+
+
+class _Finder:
+    def __init__(self, module: Module, ranks: Ranks, collectives: Collectives) -> None:
+        self.module, self.ranks, self.collectives = module, ranks, collectives
+
+    def branches(self) -> Iterator[Divergence]:
+        for branch, scope in self.module.branches:
+            if self.ranks.depends(branch.test, scope):
+                yield from self._branch(branch, scope)
+
+    def _branch(self, branch: ast.If, scope: Scope) -> Iterator[Divergence]:
+        body = self.collectives.reached(branch.body, scope)
+        other = self.collectives.reached(branch.orelse, scope)
+        left, right = self._leaves(branch.body, scope), self._leaves(branch.orelse, scope)
+        if "raise" in (left, right):
+            return
+        leaves = ""
+        if left and not right:
+            other, leaves = [*other, *self._rest(branch, scope, left)], left
+        elif right and not left:
+            body, leaves = [*body, *self._rest(branch, scope, right)], right
+        yield from _compare(body, other, branch, branch.test, scope, leaves)
+
+    def expressions(self) -> Iterator[Divergence]:
+        for node, scope in self.module.nodes[ast.IfExp]:
+            if isinstance(node, ast.IfExp) and self.ranks.depends(node.test, scope):
+                body = self.collectives.reached([node.body], scope)
+                yield from _compare(body, self.collectives.reached([node.orelse], scope), node, node.test, scope, "")
+                yield from self._chosen(node, scope)
+        for node, scope in self.module.nodes[ast.BoolOp]:
+            if isinstance(node, ast.BoolOp):
+                for number, value in enumerate(node.values[:-1]):
+                    if self.ranks.depends(value, scope):
+                        later = self.collectives.reached(node.values[number + 1 :], scope)
+                        yield from _compare(later, [], node, value, scope, "")
+                        break
+
+    def _chosen(self, node: ast.IfExp, scope: Scope) -> Iterator[Divergence]:
+        """`reduce = hvd.allgather if rank == 0 else hvd.allreduce`: the functions themselves."""
+        pair = []
+        for part in (node.body, node.orelse):
+            call = ast.copy_location(ast.Call(func=part, args=[], keywords=[]), part)
+            name = self.collectives.operation(call, scope) if isinstance(part, (ast.Name, ast.Attribute)) else None
+            if name is not None:
+                pair.append(Operation(name, call, scope, call, scope))
+        if len(pair) == 2 and pair[0].name != pair[1].name:
+            yield Divergence("order", node, node.test, scope, pair[0], pair[1])
+
+    def _leaves(self, block: list[ast.stmt], scope: Scope) -> str:
+        last = block[-1] if block else None
+        if isinstance(last, ast.Return):
+            return "return"
+        if isinstance(last, ast.Continue):
+            return "continue"
+        if isinstance(last, ast.Break):
+            return "break"
+        if isinstance(last, ast.Raise):
+            return "raise"
+        call = last.value if isinstance(last, ast.Expr) else None
+        is_exit = isinstance(call, ast.Call) and self.collectives.inference.dotted(call.func, scope) in _EXITS
+        return "exit" if is_exit else ""
+
+    def _rest(self, branch: ast.If, scope: Scope, leaves: str) -> list[Operation]:
+        """What the ranks that stay do after the branch, as far as those that left it miss it."""
+        found: list[Operation] = []
+        child: ast.AST = branch
+        for parent, field in self.module.ancestors(branch):
+            block = getattr(parent, field)
+            is_loop = isinstance(parent, (ast.For, ast.While, ast.AsyncFor))
+            if is_loop and field == "body" and leaves in ("break", "exit", "return"):
+                found += self.collectives.reached(block, scope)  # later iterations
+            elif (
+                isinstance(block, list) and child in block and not (isinstance(parent, ast.Try) and field == "handlers")
+            ):
+                found += self.collectives.reached(block[block.index(child) + 1 :], scope)
+            if parent in self.module.scopes or (is_loop and leaves in ("continue", "break")):
+                break
+            child = parent
+        return found
+
+
+def _compare(
+    body: list[Operation], other: list[Operation], node: ast.AST, test: ast.expr, scope: Scope, leaves: str
+) -> Iterator[Divergence]:
+    names, others = [o.name for o in body], [o.name for o in other]
+    if names == others:
+        return
+    extra, missing = Counter(names) - Counter(others), Counter(others) - Counter(names)
+    first = next((o for o in body if o.name in extra), None)
+    second = next((o for o in other if o.name in missing), None)
+    if first is None and second is None:
+        pair = next((a, b) for a, b in zip(body, other, strict=False) if a.name != b.name)
+        yield Divergence("order", node, test, scope, pair[0], pair[1])
+    elif first is not None and second is not None and not leaves:
+        yield Divergence("order", node, test, scope, first, second)
+    else:
+        operation = first or second
+        if operation is not None:
+            yield Divergence("missing", node, test, scope, operation, None, leaves)
+
+
+def _without_pairs(found: list[Divergence]) -> list[Divergence]:
+    """Drop `if rank != 0: barrier()` … `if rank == 0: barrier()`: every rank passes exactly one of the two."""
+    kept = []
+    for item in found:
+        is_paired = item.operation.name in BARRIERS and any(
+            other is not item
+            and other.operation.name == item.operation.name
+            and other.scope is item.scope
+            and _complement(item.test, other.test)
+            for other in found
+        )
+        if not is_paired:
+            kept.append(item)
+    return kept
+
+
+def _complement(first: ast.expr, second: ast.expr) -> bool:
+    sides = [(polarity(first, rank), polarity(second, rank)) for rank in (0, 1)]
+    return all(a is not None and b is not None and a is not b for a, b in sides)

@@ -1,0 +1,284 @@
+"""Does a value differ from rank to rank? Does code run on some ranks only?"""
+
+from __future__ import annotations
+
+import ast
+
+from phalanx.lint.infer import Inference, parameters, returns
+from phalanx.lint.tree import Module, Scope
+
+GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank", "horovod.tensorflow.rank", "horovod.keras.rank", "horovod.rank", "deepspeed.comm.get_rank", "deepspeed.utils.get_rank", "torch_xla.core.xla_model.get_ordinal", "byteps.torch.rank", "bps.rank", "jax.process_index"})  # fmt: skip
+LOCAL_CALLS = frozenset({"torch.distributed.get_node_local_rank", "horovod.torch.local_rank", "horovod.tensorflow.local_rank", "horovod.keras.local_rank", "horovod.local_rank", "deepspeed.comm.get_local_rank", "byteps.torch.local_rank"})  # fmt: skip
+_OTHER_CALLS = frozenset({"torch_xla.core.xla_model.is_master_ordinal", "transformers.Trainer.is_world_process_zero", "transformers.Trainer.is_local_process_zero", "torch.distributed.get_group_rank"})  # fmt: skip
+RANK_VARIABLES = frozenset(
+    {"RANK", "SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "GROUP_RANK", "NODE_RANK"}
+)
+LOCAL_VARIABLES = frozenset(
+    {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "MPI_LOCALRANKID"}
+)
+_ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "node_rank", "process_index", "local_process_index", "is_main_process", "is_local_main_process", "is_last_process", "is_global_zero", "is_master", "is_rank_0", "is_rank0", "is_chief", "task_id", "task_index", "input_pipeline_id", "should_save", "local_process_zero", "is_world_process_zero", "is_local_process_zero", "global_rank_zero", "is_main", "dist_rank", "ddp_rank"})  # fmt: skip
+_NAMES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "proc_rank", "is_master", "is_main_process", "is_rank0", "is_chief", "ddp_rank", "ddp_local_rank", "master_process", "local_process_index"})  # fmt: skip
+_MARKS = ("rank_zero", "rank0", "main_process", "master_only", "on_main", "zero_rank", "zero_only")
+_PURE = frozenset({"int", "bool", "str", "float", "len", "abs", "min", "max", "any", "all", "not", "range"})
+_DEPTH = 10
+
+
+class Ranks:
+    """Rank dependence within one project; answers are remembered."""
+
+    def __init__(self, inference: Inference) -> None:
+        self.inference = inference
+        self._depends: dict[tuple[ast.AST, Scope], bool] = {}
+        self._guarded: dict[Scope, bool] = {}
+        self._busy: set[object] = set()
+
+    def depends(self, node: ast.AST | None, scope: Scope) -> bool:
+        """Whether an expression can have another value on another rank."""
+        if node is None or isinstance(node, ast.Constant):
+            return False
+        key = (node, scope)
+        if key in self._depends:
+            return self._depends[key]
+        if key in self._busy or len(self._busy) > _DEPTH:
+            return False
+        self._busy.add(key)
+        try:
+            found = self._look(node, scope)
+        finally:
+            self._busy.discard(key)
+        self._depends[key] = found
+        return found
+
+    def _look(self, node: ast.AST, scope: Scope) -> bool:
+        if isinstance(node, ast.Call):
+            return self._call(node, scope)
+        if isinstance(node, ast.Name):
+            return self._name(node, scope)
+        if isinstance(node, ast.Attribute):
+            return node.attr in _ATTRIBUTES or self._field(node, scope)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node, scope)
+        if isinstance(node, ast.Compare):
+            return not _asks_whether_distributed(node) and any(
+                self.depends(part, scope) for part in (node.left, *node.comparators)
+            )
+        if isinstance(node, (ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Tuple, ast.List, ast.NamedExpr)):  # fmt: skip
+            return any(
+                self.depends(child, scope) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+            )
+        return False
+
+    def _call(self, node: ast.Call, scope: Scope) -> bool:
+        name = self.inference.dotted(node.func, scope)
+        if name in GLOBAL_CALLS or name in LOCAL_CALLS or name in _OTHER_CALLS:
+            return not any(keyword.arg == "group" for keyword in node.keywords)
+        if environment_key(node, name, self.inference, scope) in RANK_VARIABLES | LOCAL_VARIABLES:
+            return True
+        if name is not None and name.rpartition(".")[2] in _PURE and name.startswith("builtins."):
+            return any(self.depends(argument, scope) for argument in node.args)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("get_rank", "get_local_rank", "is_main_process", "is_master", "is_rank_0"):  # fmt: skip
+            return not node.args
+        symbol = self.inference.symbol(node.func, scope)
+        if symbol is not None and symbol.is_function:
+            return self._returns(symbol)
+        last = name.rpartition(".")[2] if name else ""
+        return symbol is None and last in ("get_rank", "get_local_rank", "get_global_rank", "is_main_process", "is_rank_zero", "is_master", "is_chief", "is_rank_0", "is_local_main_process")  # fmt: skip
+
+    def _returns(self, function: Scope) -> bool:
+        """A helper such as `is_main_process()`: its result, or the branch it returns in, depends on the rank."""
+        for result in returns(function):
+            if self.depends(result, function):
+                return True
+            tests = [
+                parent.test
+                for parent, field in function.module.ancestors(result)
+                if isinstance(parent, ast.If) and field != "test"
+            ]
+            if isinstance(result, ast.Constant) and any(self.depends(test, function) for test in tests):
+                return True
+        return False
+
+    def _name(self, node: ast.Name, scope: Scope) -> bool:
+        found = self.inference.reaching(node.id, node, scope)
+        if not found:
+            return False
+        for binding, where in found:
+            if binding.kind == "param":
+                if node.id in _NAMES or self._is_process_number(where, node.id):
+                    return True
+                if any(self.depends(given, at) for given, at in self.inference.handed(where, node.id)):
+                    return True
+            elif binding.kind in ("assign", "augment") and binding.value is not None:
+                if self._element(binding.value, binding.path, where):
+                    return True
+            elif binding.kind == "import" and node.id in _NAMES:
+                return True
+        return False
+
+    def _element(self, value: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
+        for index in path:
+            if not isinstance(value, (ast.Tuple, ast.List)):
+                return self._returned_element(value, path, scope)
+            if index >= len(value.elts):
+                return False
+            value = value.elts[index]
+        return self.depends(value, scope)
+
+    def _returned_element(self, value: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
+        symbol = self.inference.symbol(value.func, scope) if isinstance(value, ast.Call) else None
+        if symbol is None or not symbol.is_function:
+            return False
+        return any(
+            isinstance(result, ast.Tuple) and self._element(result, path[-1:], symbol) for result in returns(symbol)
+        )
+
+    def _is_process_number(self, function: Scope, name: str) -> bool:
+        return parameters(function)[:1] == [name] and self.inference.is_spawned(function)
+
+    def _field(self, node: ast.Attribute, scope: Scope) -> bool:
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return False
+        function = scope.function
+        owner = function.owner if function is not None else None
+        fields = scope.module.self_fields.get(owner.node, {}) if owner is not None else {}
+        return any(
+            b.value is not None and self._element(b.value, b.path, where) for b, where in fields.get(node.attr, ())
+        )
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> bool:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if self.inference.dotted(node.value, scope) == "os.environ":
+            return key in RANK_VARIABLES | LOCAL_VARIABLES
+        if key == "index" and isinstance(node.value, (ast.Subscript, ast.Name)):
+            inner = node.value.slice if isinstance(node.value, ast.Subscript) else None
+            return (isinstance(inner, ast.Constant) and inner.value == "task") or getattr(
+                node.value, "id", ""
+            ) == "task"
+        return key in ("rank", "local_rank", "global_rank")
+
+    # Code that only some ranks run
+
+    def guard(self, node: ast.AST, scope: Scope, *, callers: bool = True) -> ast.expr | None:
+        """The rank condition under which a node runs; None if every rank runs it, as far as is known."""
+        module = scope.module
+        child = node
+        for parent, field in module.ancestors(node):
+            test = self._test_above(parent, field, child, module)
+            if test is not None:
+                return test
+            if isinstance(child, ast.stmt) and field in ("body", "orelse", "finalbody"):
+                left = self._left_before(child, getattr(parent, field), module)
+                if left is not None:
+                    return left
+            if parent in module.scopes and not isinstance(parent, (ast.Module, ast.ClassDef)):
+                inner = module.scopes[parent]
+                decorator = _rank_zero_decorator(parent)
+                if decorator is not None:
+                    return decorator
+                if callers and self._all_callers_guarded(inner):
+                    return ast.Constant(value=True)
+            child = parent
+        return None
+
+    def _test_above(self, parent: ast.AST, field: str, child: ast.AST, module: Module) -> ast.expr | None:
+        if isinstance(parent, (ast.If, ast.IfExp)) and field in ("body", "orelse"):
+            if self.depends(parent.test, module.scope_of(parent)):
+                return parent.test
+        elif isinstance(parent, ast.BoolOp):
+            for value in parent.values[: parent.values.index(child)] if child in parent.values else []:
+                if self.depends(value, module.scope_of(parent)):
+                    return value
+        elif isinstance(parent, ast.With):
+            for item in parent.items:
+                text = ast.unparse(item.context_expr)
+                if any(
+                    mark in text for mark in ("rank_zero_first", "main_process_first", "torch_distributed_zero_first")
+                ):
+                    return None
+        return None
+
+    def _left_before(self, child: ast.stmt, block: list[ast.stmt], module: Module) -> ast.expr | None:
+        """`if rank != 0: return` above a statement."""
+        for statement in block[: block.index(child)]:
+            if not isinstance(statement, ast.If) or statement.orelse:
+                continue
+            leaves = isinstance(statement.body[-1], (ast.Return, ast.Continue))
+            if leaves and self.depends(statement.test, module.scope_of(statement)):
+                return statement.test
+        return None
+
+    def _all_callers_guarded(self, function: Scope) -> bool:
+        if function in self._guarded:
+            return self._guarded[function]
+        self._guarded[function] = False  # recursion proves nothing
+        calls = self.inference.callers(function)
+        found = bool(calls) and all(self.guard(call, scope) is not None for call, scope in calls)
+        self._guarded[function] = found
+        return found
+
+
+def environment_key(call: ast.Call, name: str | None, inference: Inference, scope: Scope) -> object:
+    """The variable that `os.environ.get(…)` or `os.getenv(…)` reads."""
+    if name in ("os.environ.get", "os.getenv", "os.environ.pop") and call.args:
+        return inference.constant(call.args[0], scope)
+    return None
+
+
+def _rank_zero_decorator(node: ast.AST) -> ast.expr | None:
+    for decorator in getattr(node, "decorator_list", []):
+        if any(mark in ast.unparse(decorator).lower() for mark in _MARKS):
+            return decorator  # type: ignore[no-any-return]
+    return None
+
+
+def _asks_whether_distributed(node: ast.Compare) -> bool:
+    """`local_rank == -1`, `rank is None`, `rank >= 0`: all ranks agree on it."""
+    if len(node.ops) != 1:
+        return False
+    operator, other = node.ops[0], node.comparators[0]
+    value = ast.literal_eval(other) if _is_number(other) else other.value if isinstance(other, ast.Constant) else ""
+    if isinstance(operator, (ast.Is, ast.IsNot)) or value is None:
+        return True
+    if value == -1:
+        return isinstance(operator, (ast.Eq, ast.NotEq, ast.Gt, ast.LtE))
+    return value == 0 and isinstance(operator, (ast.GtE, ast.Lt))
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+
+
+def polarity(test: ast.expr, rank: int) -> bool | None:
+    """Whether a plain rank condition holds on a rank; None if that cannot be said."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = polarity(test.operand, rank)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        parts = [polarity(value, rank) for value in test.values]
+        wanted = isinstance(test.op, ast.Or)
+        return wanted if wanted in parts else (None if None in parts else not wanted)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        try:
+            other = ast.literal_eval(test.comparators[0])
+        except (ValueError, TypeError, SyntaxError):
+            return None
+        return _compare(test.ops[0], rank, other)
+    text = ast.unparse(test).lower()
+    if any(word in text for word in ("main", "master", "chief", "zero", "rank0", "rank_0")):
+        return rank == 0
+    return rank != 0 if text.endswith(("rank", "rank()")) else None
+
+
+def _compare(operator: ast.cmpop, rank: int, other: object) -> bool | None:
+    if isinstance(operator, ast.Eq):
+        return rank == other
+    if isinstance(operator, ast.NotEq):
+        return rank != other
+    if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (list, tuple, set)):
+        return (rank in other) is isinstance(operator, ast.In)
+    if isinstance(other, (int, float)):
+        if isinstance(operator, ast.Gt):
+            return rank > other
+        if isinstance(operator, ast.Lt):
+            return rank < other
+    return None
