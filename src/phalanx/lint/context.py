@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cached_property
 
 from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.divergence import Divergence, divergences
-from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, Inference, Value
+from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference, Value
+from phalanx.lint.names import FRAMEWORKS
 from phalanx.lint.project import Project
 from phalanx.lint.ranks import Ranks
 from phalanx.lint.tree import Loop, Module, Scope
 
+_HARMLESS = frozenset({*sys.stdlib_module_names, *FRAMEWORKS, "numpy", "torchvision", "torchaudio", "PIL", "tqdm", "scipy", "pandas", "matplotlib", "wandb", "yaml", "sklearn", "tensorboardX", "h5py", "datasets"})  # fmt: skip
 Calls = list[tuple[ast.Call, Scope]]
 INIT = "torch.distributed.init_process_group"
 _TORCH_SETUP = frozenset({INIT, DDP, FSDP, FULLY_SHARD, "torch.distributed.device_mesh.init_device_mesh"})
@@ -130,6 +133,28 @@ class Context:
         return any(name.startswith("horovod.") for module in self.program for name in self.space.named(module))
 
     @cached_property
+    def is_script(self) -> bool:
+        """Whether this file is started itself: it has a main guard, or calls at its top level that train."""
+        text = self.module.source.text
+        return "__main__" in text or any(
+            scope is self.module.scope for _, scope in self.methods("backward", "fit", "init")
+        )
+
+    @cached_property
+    def has_unknown_imports(self) -> bool:
+        """Whether the program imports something that is neither a known framework nor a file of the project."""
+        found = {
+            binding.target.partition(".")[0]
+            for module in self.program
+            for scope in module.scopes.values()
+            for bindings in scope.bindings.values()
+            for binding in bindings
+            if binding.kind == "import"
+        }
+        own = {module.name.partition(".")[0] for module in self.program}
+        return bool(found - _HARMLESS - own)
+
+    @cached_property
     def backends(self) -> set[object]:
         """Backends given to init_process_group; None stands for one that is not a literal."""
         found: set[object] = set()
@@ -148,20 +173,26 @@ class Context:
     def loops_around(self, node: ast.AST) -> list[Loop]:
         """The loops that a node is in, innermost first, within its own function."""
         found: list[Loop] = []
-        child = node
         for parent, field in self.module.ancestors(node):
             if parent in self.module.scopes:
                 break
             if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and field == "body":
                 found.append(parent)
-            child = parent
-        del child
         return found
 
     @cached_property
     def training_loops(self) -> list[tuple[Loop, Scope]]:
         """Loops whose body, or a function that it calls, runs a backward pass."""
         return [(loop, scope) for loop, scope in self.module.loops if self.trains(loop.body, scope)]
+
+    @cached_property
+    def synchronised_loops(self) -> list[tuple[Loop, Scope]]:
+        """Loops whose body reaches a collective."""
+        return [(loop, scope) for loop, scope in self.module.loops if self.collectives.reached(loop.body, scope)]
+
+    def is_main_of_spawn(self, scope: Scope) -> bool:
+        """Whether code runs in the process that starts the ranks by `mp.spawn`, and so on no rank."""
+        return any(where is scope for _, where in self.calls(SPAWN))
 
     def trains(self, nodes: list[ast.stmt], scope: Scope, depth: int = 3) -> bool:
         """Whether statements reach a backward pass."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from phalanx.lint.collectives import BARRIERS, Collectives, Operation
 from phalanx.lint.ranks import Ranks, polarity
 from phalanx.lint.tree import Module, Scope
 
-_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+_EXITS = frozenset({"sys.exit", "os._exit", "os.kill", "os.abort", "builtins.exit", "builtins.quit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,25 @@ class Divergence:
 
 
 def divergences(module: Module, ranks: Ranks, collectives: Collectives) -> list[Divergence]:
-    """All of a file."""
-    finder = _Finder(module, ranks, collectives)
-    found = [*finder.branches(), *finder.expressions()]
-    return _without_pairs(found)
+    """All of a file at conditions on the rank."""
+    return _without_pairs(divergences_at(module, ranks.depends, collectives))
+
+
+def divergences_at(
+    module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives
+) -> list[Divergence]:
+    """All of a file at conditions that may differ between ranks."""
+    finder = _Finder(module, differs, collectives)
+    return [*finder.branches(), *finder.expressions()]
 
 
 class _Finder:
-    def __init__(self, module: Module, ranks: Ranks, collectives: Collectives) -> None:
-        self.module, self.ranks, self.collectives = module, ranks, collectives
+    def __init__(self, module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives) -> None:
+        self.module, self.differs, self.collectives = module, differs, collectives
 
     def branches(self) -> Iterator[Divergence]:
         for branch, scope in self.module.branches:
-            if self.ranks.depends(branch.test, scope):
+            if self.differs(branch.test, scope):
                 yield from self._branch(branch, scope)
 
     def _branch(self, branch: ast.If, scope: Scope) -> Iterator[Divergence]:
@@ -58,14 +64,14 @@ class _Finder:
 
     def expressions(self) -> Iterator[Divergence]:
         for node, scope in self.module.nodes[ast.IfExp]:
-            if isinstance(node, ast.IfExp) and self.ranks.depends(node.test, scope):
+            if isinstance(node, ast.IfExp) and self.differs(node.test, scope):
                 body = self.collectives.reached([node.body], scope)
                 yield from _compare(body, self.collectives.reached([node.orelse], scope), node, node.test, scope, "")
                 yield from self._chosen(node, scope)
         for node, scope in self.module.nodes[ast.BoolOp]:
             if isinstance(node, ast.BoolOp):
                 for number, value in enumerate(node.values[:-1]):
-                    if self.ranks.depends(value, scope):
+                    if self.differs(value, scope):
                         later = self.collectives.reached(node.values[number + 1 :], scope)
                         yield from _compare(later, [], node, value, scope, "")
                         break

@@ -74,6 +74,9 @@ class Ranks:
             return not any(keyword.arg == "group" for keyword in node.keywords)
         if environment_key(node, name, self.inference, scope) in RANK_VARIABLES | LOCAL_VARIABLES:
             return True
+        words = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        if any(isinstance(word, str) and word in RANK_VARIABLES | LOCAL_VARIABLES for word in words):
+            return True  # a helper of the project that reads the environment
         if name is not None and name.rpartition(".")[2] in _PURE and name.startswith("builtins."):
             return any(self.depends(argument, scope) for argument in node.args)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("get_rank", "get_local_rank", "is_main_process", "is_master", "is_rank_0"):  # fmt: skip

@@ -1,0 +1,92 @@
+"""Data loaders: which one a loop iterates over, and whether its data are split between ranks."""
+
+from __future__ import annotations
+
+import ast
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import Value
+from phalanx.lint.tree import Scope
+
+LOADER = "torch.utils.data.DataLoader"
+_PASSES = frozenset(
+    {
+        "builtins.enumerate",
+        "builtins.iter",
+        "tqdm.tqdm",
+        "tqdm.auto.tqdm",
+        "builtins.zip",
+        "tqdm.trange",
+        "itertools.islice",
+    }
+)
+_SPLIT = ("shard", "rank", "subset", "partition", "distributed", "world")
+_DEPTH = 5
+
+
+def loaders_of(node: ast.expr, context: Context, scope: Scope) -> list[Value]:
+    """The loaders that an iterated expression may be, through `enumerate` and progress bars."""
+    while isinstance(node, ast.Call) and node.args and context.name(node.func, scope) in _PASSES:
+        node = node.args[0]
+    return [value for value in context.values(node, scope) if value.type == LOADER and "prepared" not in value.tags]
+
+
+def scope_of_value(node: ast.AST, context: Context) -> Scope:
+    """The scope in which a call of this file was made."""
+    return context.module.scope_of(node)
+
+
+def is_sharded(call: ast.Call, scope: Scope, context: Context) -> bool:
+    """Whether a loader gives ranks different data, as far as can be seen; in doubt yes."""
+    given = {item.arg: item.value for item in call.keywords}
+    if (
+        None in given
+        or any(name in given for name in ("sampler", "batch_sampler", "generator", "worker_init_fn"))
+        or len(call.args) > 3
+    ):
+        return True
+    data = call.args[0] if call.args else given.get("dataset")
+    return data is None or _differs(data, scope, context, _DEPTH)
+
+
+def _differs(node: ast.expr, scope: Scope, context: Context, depth: int) -> bool:
+    """Whether a data set is, or may be, another on every rank."""
+    if not depth or any(word in ast.unparse(node).lower() for word in _SPLIT):
+        return True
+    if any(context.ranks.depends(item, scope) for item in ast.walk(node) if isinstance(item, ast.expr)):
+        return True
+    if isinstance(node, ast.Call):
+        return _made_by(node, scope, context, depth)
+    if isinstance(node, ast.Name):
+        found = context.inference.reaching(node.id, node, scope)
+        if not found:
+            return True
+        for binding, where in found:
+            if binding.kind == "param":
+                handed = context.inference.handed(where, node.id)
+                if not handed or any(_differs(given, at, context, depth - 1) for given, at in handed):
+                    return True
+            elif (
+                binding.kind != "assign" or binding.value is None or _differs(binding.value, where, context, depth - 1)
+            ):
+                return True
+        return False
+    if isinstance(node, ast.Attribute):
+        return True  # a field or a module's data: where it comes from is not followed
+    return isinstance(node, ast.Subscript)
+
+
+def _made_by(node: ast.Call, scope: Scope, context: Context, depth: int) -> bool:
+    name = context.name(node.func, scope)
+    symbol = context.inference.symbol(node.func, scope)
+    if symbol is not None:
+        text = ast.unparse(symbol.node).lower()
+        is_stream = isinstance(
+            symbol.node, ast.ClassDef
+        ) and "torch.utils.data.IterableDataset" in context.inference.bases(symbol)
+        return is_stream or any(word in text for word in ("rank", "world", "shard"))
+    if name.startswith(("torch.utils.data.", "torchvision.datasets.", "torch.")):
+        return any(
+            _differs(item, scope, context, depth - 1) for item in node.args if isinstance(item, (ast.Name, ast.Call))
+        )
+    return True

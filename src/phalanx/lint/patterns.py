@@ -1,0 +1,140 @@
+"""Questions that several rules ask of a piece of code, and the small repairs that several rules make."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Edit
+from phalanx.lint.tree import Scope
+
+_CHANGES = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """The value of a keyword argument."""
+    return next((item.value for item in call.keywords if item.arg == name), None)
+
+
+def has_rest(call: ast.Call) -> bool:
+    """Whether `*args` or `**kwargs` may hold what is not seen."""
+    return any(isinstance(item, ast.Starred) for item in call.args) or any(item.arg is None for item in call.keywords)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Names that an expression reads."""
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+
+
+def root_name(node: ast.AST) -> str:
+    """`a` of `a.b[0].c()`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def block_of(context: Context, node: ast.AST) -> list[ast.stmt]:
+    """The statements among which a node's statement stands."""
+    statement = context.module.statement(node)
+    parent, field = context.module.parents.get(statement, (None, ""))
+    block = getattr(parent, field, [])
+    return block if isinstance(block, list) else []
+
+
+def following(context: Context, node: ast.AST) -> list[ast.stmt]:
+    """The statements after a node's own in its block."""
+    block = block_of(context, node)
+    statement = context.module.statement(node)
+    return block[block.index(statement) + 1 :] if isinstance(statement, ast.stmt) and statement in block else []
+
+
+def calls_below(nodes: list[ast.stmt]) -> Iterator[ast.Call]:
+    """All calls within statements, nested functions included."""
+    for node in nodes:
+        for item in ast.walk(node):
+            if isinstance(item, ast.Call):
+                yield item
+
+
+def is_without_gradients(context: Context, node: ast.AST) -> bool:
+    """Whether a node runs under `torch.no_grad()` or its like, as a block or a decorator of its function."""
+    for parent, _ in context.module.ancestors(node):
+        items = [item.context_expr for item in parent.items] if isinstance(parent, ast.With) else []
+        for expression in (*items, *getattr(parent, "decorator_list", [])):
+            if any(word in ast.unparse(expression) for word in _CHANGES):
+                return True
+    return False
+
+
+def in_with(context: Context, node: ast.AST, method: str) -> bool:
+    """Whether a node is within `with x.method():` of its own function."""
+    for parent, _ in context.module.ancestors(node):
+        if parent in context.module.scopes:
+            return False
+        if isinstance(parent, ast.With) and any(f"{method}(" in ast.unparse(i.context_expr) for i in parent.items):
+            return True
+    return False
+
+
+def wrapped_by(context: Context, *wrappers: str) -> dict[tuple[str, Scope], ast.Call]:
+    """Names that hold an inner model after it was wrapped: `ddp = DDP(net)` gives `net`."""
+    found = {}
+    for call, scope in context.calls(*wrappers):
+        inner = call.args[0] if call.args else keyword(call, "module")
+        statement = context.module.statement(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        kept = {target.id for target in targets if isinstance(target, ast.Name)}
+        if isinstance(inner, ast.Name) and inner.id not in kept and kept:
+            found[inner.id, scope] = call
+    return found
+
+
+def backward_uses(context: Context, scope: Scope, name: str, depth: int = 4) -> bool:
+    """Whether `.backward()` is called on a variable of a scope or on what is computed from it."""
+    for call, where in context.methods("backward"):
+        if where is scope and isinstance(call.func, ast.Attribute) and name in names_in(call.func.value):
+            return True
+    if not depth:
+        return False
+    others = {
+        other
+        for other, bindings in scope.bindings.items()
+        for binding in bindings
+        if binding.kind in ("assign", "augment") and binding.value is not None and name in names_in(binding.value)
+    }
+    return any(backward_uses(context, scope, other, depth - 1) for other in others - {name})
+
+
+def assigned_to(context: Context, node: ast.AST) -> set[str]:
+    """Names that the statement around an expression assigns."""
+    statement = context.module.statement(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)}
+
+
+def column(context: Context, line: int, offset: int) -> int:
+    """A column in characters; `ast` counts bytes."""
+    return len(context.module.lines[line - 1].encode()[:offset].decode(errors="replace"))
+
+
+def append_argument(context: Context, call: ast.Call, text: str) -> Edit:
+    """Add an argument at the end of a call."""
+    line, end = call.end_lineno or call.lineno, call.end_col_offset or 0
+    at = column(context, line, end) - 1
+    before = context.module.lines[line - 1][:at].rstrip()
+    is_empty = not call.args and not call.keywords
+    joint = "" if is_empty or before.endswith(",") else ", "
+    return Edit((line, at), (line, at), (joint or (" " if before.endswith(",") else "")) + text)
+
+
+def drop_keyword(context: Context, call: ast.Call, name: str) -> Edit | None:
+    """Remove a keyword argument that follows another argument, with the comma before it."""
+    items: list[ast.expr] = [*call.args, *(item.value for item in call.keywords)]
+    given = keyword(call, name)
+    if given is None or items.index(given) == 0:
+        return None
+    before = items[items.index(given) - 1]
+    first, last = before.end_lineno or 1, given.end_lineno or 1
+    start = (first, column(context, first, before.end_col_offset or 0))
+    return Edit(start, (last, column(context, last, given.end_col_offset or 0)), "")

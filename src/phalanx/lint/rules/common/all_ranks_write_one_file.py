@@ -1,0 +1,108 @@
+"""A checkpoint that every rank writes to the same file.
+
+## What it does
+Finds `torch.save` and its like in a distributed program, outside of any condition on the rank, with a path that is
+the same on all ranks.
+
+## Why is this bad?
+Ranks overwrite one another's file while it is written; the result is now and then a mixture that cannot be loaded.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+torch.save(model.module.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "model.pt")
+dist.barrier()
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import argument
+from phalanx.lint.patterns import has_rest
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LCM010",
+    symptom="fail.checkpoint-unusable",
+    cause="all-ranks-write-one-file",
+    pattern="fix-behavior-logic",
+    why="Ranks overwrite one another's file while it is written; the result is now and then a mixture that cannot be loaded.",
+    do="Save on rank 0 only (`if rank == 0:`), or put the rank into the name of the file.",
+    needs=("save", "dump"),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Unguarded writes with a path that does not depend on the rank."""
+    if not (context.is_torch_job or context.is_horovod_job):
+        return
+    for call, scope in context.calls("torch.save", "pickle.dump", "joblib.dump", "numpy.save", "numpy.savez"):
+        path = argument(call, 0 if context.name(call.func, scope).startswith("numpy.") else 1, "f")
+        if path is None or has_rest(call) or context.guard(call, scope) is not None or _differs(path, context, scope):
+            continue
+        if not _runs_on_ranks(context, scope):
+            continue
+        yield Hit(call, f"Every rank writes `{context.text(path)}`")
+
+
+def _runs_on_ranks(context: Context, scope: Scope) -> bool:
+    """Functions that nothing here calls may be called by one rank only; the launching process of `mp.spawn` is no rank."""
+    function = scope.function
+    if function is None:
+        return not context.calls("torch.multiprocessing.spawn") and not context.is_main_of_spawn(scope)
+    if context.is_main_of_spawn(scope):
+        return False
+    calls = context.inference.callers(function)
+    return bool(calls) and all(_runs_on_ranks(context, where) for _, where in calls if where is not scope)
+
+
+def _differs(path: ast.expr, context: Context, scope: Scope) -> bool:
+    """Whether a path is, or may be, another on every rank."""
+    parts = [node for node in ast.walk(path) if isinstance(node, (ast.Name, ast.Attribute, ast.Call))]
+    if any(context.ranks.depends(part, scope) for part in parts):
+        return True
+    if any(isinstance(part, ast.Name) and _from_outside(part, context, scope) for part in parts):
+        return True
+    return any(
+        b.value is not None and b.value is not path and _differs(b.value, context, where)
+        for part in parts
+        if isinstance(part, ast.Name)
+        for b, where in context.inference.reaching(part.id, part, scope)
+        if b.kind == "assign"
+    )
+
+
+def _from_outside(part: ast.Name, context: Context, scope: Scope) -> bool:
+    """A parameter or an element of a loop: what it is on other ranks is not known."""
+    found = context.inference.reaching(part.id, part, scope)
+    for binding, where in found:
+        if binding.kind == "param":
+            handed = context.inference.handed(where, part.id)
+            if not handed or any(_differs(given, context, at) for given, at in handed if given is not part):
+                return True
+        elif binding.kind == "with":
+            return binding.value is not None and _differs(binding.value, context, where)
+    return False

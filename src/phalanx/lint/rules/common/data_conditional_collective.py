@@ -1,0 +1,92 @@
+"""Ranks that stop, skip or call a collective by their own loss.
+
+## What it does
+Finds conditions on this rank's own loss or gradients that decide about a collective: under them one is called, or the
+loop is left or a step skipped while the others synchronise.
+
+## Why is this bad?
+Each rank sees other data, so the condition holds on some ranks first. They leave the loop or skip the step, and the
+others wait in the next all-reduce.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(100):
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if loss.item() < 0.1:
+        break
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(100):
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    highest = loss.detach().clone()
+    dist.all_reduce(highest, op=dist.ReduceOp.MAX)
+    if highest.item() < 0.1:
+        break
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.divergence import divergences_at
+from phalanx.lint.local_data import LocalData
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LCM005",
+    symptom="perf.hang",
+    cause="uneven-steps",
+    pattern="fix-behavior-logic",
+    why="Each rank sees other data, so the condition holds on some ranks first. They leave the loop or skip the step, and the others wait in the next all-reduce.",
+    do="Reduce the value over all ranks first (`all_reduce`), so that every rank takes the same decision.",
+    needs=("backward", "grad"),
+)
+
+_LEAVES = frozenset({"", "continue", "break", "return"})
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Divergences at conditions on local data; an exit with an error ends the job and is left alone."""
+    if not context.module.branches:
+        return
+    local = LocalData(context.inference, context.collectives)
+    for found in divergences_at(context.module, local.depends, context.collectives):
+        if found.leaves in _LEAVES and not context.ranks.depends(found.test, found.scope):
+            how = f"`{found.leaves}` under" if found.leaves else f"`{found.operation.name}` depends on"
+            text = f"{how} `{context.text(found.test)}`, a value of this rank's own data: ranks reach `{found.operation.name}` unevenly"
+            yield Hit(
+                found.node,
+                text,
+                also=(
+                    (
+                        context.module.file,
+                        found.operation.call.lineno,
+                        context.module.line(found.operation.call.lineno),
+                    ),
+                ),
+            )

@@ -1,0 +1,57 @@
+"""`new_group` that only its members call.
+
+## What it does
+Finds `torch.distributed.new_group` under a condition on the rank.
+
+## Why is this bad?
+All ranks of the job must call `new_group`, in the same order, also those that are not members; the members wait for
+the others.
+
+## Example
+```python
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+members = [0, 1]
+group = dist.new_group(members) if dist.get_rank() in members else None
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+members = [0, 1]
+group = dist.new_group(members)
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LCM003",
+    symptom="comm.hang-timeout",
+    cause="new-group-not-called-by-all",
+    pattern="fix-distributed-api-usage",
+    why="All ranks of the job must call `new_group`, in the same order, also those that are not members; the members wait for the others.",
+    do="Call `new_group` on every rank; ranks that are no members get a handle that they do not use.",
+    needs=("new_group", "new_subgroups", "split_group"),
+)
+
+_CALLS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Divergences whose missing operation makes a group."""
+    for found in context.divergences:
+        if found.kind == "missing" and found.operation.name in _CALLS:
+            yield Hit(
+                found.operation.call,
+                f"`{found.operation.name}` is called only on ranks where `{context.text(found.test)}`",
+            )

@@ -1,0 +1,110 @@
+"""Ranks that get different numbers of batches.
+
+## What it does
+Finds amounts chosen by the rank (`128 if rank != 2 else 96`) that become a range, a slice, a shape or a subset in a
+program whose steps synchronise.
+
+## Why is this bad?
+A rank with fewer batches leaves the loop early; the others wait for it in the all-reduce of their next step.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+steps = 100 if rank == 0 else 90
+for step in range(steps):
+    model(torch.randn(8, 4)).sum().backward()
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+steps = 90
+for step in range(steps):
+    model(torch.randn(8, 4)).sum().backward()
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import parameters
+from phalanx.lint.patterns import assigned_to
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LCM007",
+    symptom="perf.hang",
+    cause="uneven-steps",
+    pattern="fix-batch-size-or-data-partition",
+    why="A rank with fewer batches leaves the loop early; the others wait for it in the all-reduce of their next step.",
+    do="Give every rank the same number of batches (DistributedSampler, `drop_last`), or join: DDP's `join()` context or `hvd.join()`.",
+)
+
+_SIZES = frozenset({"range", "take", "skip", "randn", "rand", "zeros", "ones", "randint", "Subset", "islice", "narrow"})
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Amounts that a rank condition chooses, where every step is a collective."""
+    if not context.synchronised_loops or context.methods("join"):
+        return
+    for node, scope in context.module.nodes[ast.IfExp]:
+        if isinstance(node, ast.IfExp) and _differs(node, context, scope) and _is_amount(node, context, scope, 3):
+            yield Hit(node, f"The amount of data or steps depends on the rank: `{context.text(node)}`")
+
+
+def _differs(node: ast.IfExp, context: Context, scope: Scope) -> bool:
+    pair = [context.constant(part, scope) for part in (node.body, node.orelse)]
+    numbers = [value for value in pair if isinstance(value, int) and not isinstance(value, bool)]
+    return (
+        len(numbers) == 2 and numbers[0] != numbers[1] and max(numbers) > 1 and context.ranks.depends(node.test, scope)
+    )
+
+
+def _is_amount(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
+    """Whether a value ends up where it decides how much there is."""
+    child: ast.AST = node
+    for parent, field in context.module.ancestors(node):
+        if isinstance(parent, ast.Slice) and field in ("lower", "upper"):
+            return True
+        if isinstance(parent, ast.Call) and field in ("args", "keywords"):
+            name = context.name(parent.func, scope).rpartition(".")[2] or getattr(parent.func, "attr", "")
+            return name in _SIZES or _handed_on(child, parent, context, scope, depth)
+        if isinstance(parent, ast.Assign) and depth:
+            return any(_used_as_amount(name, context, scope, depth) for name in assigned_to(context, node))
+        if isinstance(parent, ast.stmt):
+            return False
+        child = parent
+    return False
+
+
+def _used_as_amount(name: str, context: Context, scope: Scope, depth: int) -> bool:
+    uses = [n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return any(_is_amount(use, context, scope, depth - 1) for use in uses)
+
+
+def _handed_on(child: ast.AST, call: ast.Call, context: Context, scope: Scope, depth: int) -> bool:
+    function = context.inference.symbol(call.func, scope)
+    if function is None or not depth or function.module is not context.module:
+        return False
+    names = parameters(function)
+    if isinstance(child, ast.keyword):
+        return child.arg is not None and _used_as_amount(child.arg, context, function, depth)
+    place = call.args.index(child) if child in call.args else -1
+    return 0 <= place < len(names) and _used_as_amount(names[place], context, function, depth)

@@ -1,0 +1,84 @@
+"""Collectives in the order of a set or of a folder's listing.
+
+## What it does
+Finds loops over sets, `os.listdir`, `glob` or `iterdir` whose body reaches a collective.
+
+## Why is this bad?
+The order of a set differs between processes, because the hashes of strings are salted, and that of a folder between
+machines: ranks then pair up different tensors.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+metrics = {"loss": torch.zeros(1), "accuracy": torch.zeros(1)}
+for name in set(metrics):
+    dist.all_reduce(metrics[name])
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+metrics = {"loss": torch.zeros(1), "accuracy": torch.zeros(1)}
+for name in sorted(metrics):
+    dist.all_reduce(metrics[name])
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LCM004",
+    symptom="fail.communication-error",
+    cause="collective-order-depends-on-hash",
+    pattern="fix-behavior-logic",
+    why="The order of a set differs between processes, because the hashes of strings are salted, and that of a folder between machines: ranks then pair up different tensors.",
+    do="Iterate over `sorted(…)`.",
+)
+
+_CALLS = frozenset({"builtins.set", "builtins.frozenset", "os.listdir", "os.scandir", "glob.glob", "glob.iglob"})
+_METHODS = frozenset({"iterdir", "rglob", "difference", "intersection", "union", "symmetric_difference"})
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Loops over something without an order."""
+    for loop, scope in context.module.loops:
+        if not isinstance(loop, ast.While) and _is_unordered(loop.iter, context, scope, 3):
+            reached = context.collectives.reached(loop.body, scope)
+            if reached:
+                text = f"`{reached[0].name}` is called in the order of `{context.text(loop.iter)}`, which differs between ranks"
+                yield Hit(loop.iter, text)
+
+
+def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return True
+    if isinstance(node, ast.Call):
+        if context.name(node.func, scope) in _CALLS:
+            return True
+        if context.name(node.func, scope) in ("builtins.list", "builtins.enumerate", "builtins.tuple") and node.args:
+            return _is_unordered(node.args[0], context, scope, depth)
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
+    if isinstance(node, ast.Name) and depth:
+        found = context.inference.reaching(node.id, node, scope)
+        return len(found) == 1 and all(
+            b.kind == "assign"
+            and not b.path
+            and b.value is not None
+            and _is_unordered(b.value, context, where, depth - 1)
+            for b, where in found
+        )
+    return False

@@ -1,0 +1,89 @@
+"""A checkpoint is loaded without `map_location` in a distributed job.
+
+## What it does
+Finds `torch.load` without `map_location` whose result goes into a model or optimizer, in programs that use GPUs or
+load a file that they did not write.
+
+## Why is this bad?
+Tensors go back to the device they were saved from, mostly `cuda:0`: every rank allocates memory on GPU 0, which runs
+full, and on machines without that device loading fails.
+
+The repair by `--fix` adds `map_location="cpu"`; `load_state_dict` copies to the model's device.
+
+## Example
+```python
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = torch.nn.Linear(4, 1).cuda()
+model.load_state_dict(torch.load("model.pt"))
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = torch.nn.Linear(4, 1).cuda()
+model.load_state_dict(torch.load("model.pt", map_location="cpu"))
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import argument
+from phalanx.lint.patterns import append_argument, assigned_to, has_rest, names_in
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LPT050",
+    symptom="fail.out-of-memory",
+    cause="checkpoint-of-another-device",
+    pattern="fix-device-assignment",
+    why="Tensors go back to the device they were saved from, mostly `cuda:0`: every rank allocates memory on GPU 0, which runs full, and on machines without that device loading fails.",
+    do="Pass `map_location='cpu'` (load_state_dict copies to the right device) or the rank's device.",
+    needs=("torch.load", "load("),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Loads whose result is handed to `load_state_dict` in the same function."""
+    if not context.is_torch_job:
+        return
+    if not context.mentions("cuda") and context.calls_in_program("torch.save"):
+        return
+    for call, scope in context.calls("torch.load"):
+        if argument(call, 1, "map_location") is not None or has_rest(call) or not _is_state(call, context, scope):
+            continue
+        edit = append_argument(context, call, 'map_location="cpu"')
+        yield Hit(
+            call,
+            f"`{context.text(call)}` puts the tensors where they were saved from, mostly GPU 0, on every rank",
+            edits=(edit,),
+        )
+
+
+def _is_state(call: ast.Call, context: Context, scope: Scope) -> bool:
+    names = assigned_to(context, call)
+    for item, where in context.methods("load_state_dict"):
+        if where is scope and item.args and (call in list(ast.walk(item)) or names & names_in(item.args[0])):
+            return True
+    return False

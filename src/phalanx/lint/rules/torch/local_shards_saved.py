@@ -1,0 +1,75 @@
+"""Only this rank's shards of a sharded model are saved.
+
+## What it does
+Finds `torch.save` of `to_local()` tensors, or of an FSDP2 model's own `state_dict()` by one rank.
+
+## Why is this bad?
+A file then holds a part of the weights in a shape that no plain model has; nothing else can load it.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.Linear(4, 1)
+fully_shard(model)
+state = {name: tensor.to_local() for name, tensor in model.state_dict().items()}
+torch.save(state, f"model-{rank}.pt")
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.Linear(4, 1)
+fully_shard(model)
+state = {name: tensor.full_tensor() for name, tensor in model.state_dict().items()}
+if rank == 0:
+    torch.save(state, "model.pt")
+dist.barrier()
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import FSDP, FULLY_SHARD
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LPT052",
+    symptom="fail.checkpoint-unusable",
+    cause="sharded-checkpoint-misread",
+    pattern="save-single-device-weights-only",
+    why="A file then holds a part of the weights in a shape that no plain model has; nothing else can load it.",
+    do="Gather the whole tensors on all ranks (`full_tensor()`, or `get_model_state_dict` with `full_state_dict=True`) and save them on rank 0; or use `torch.distributed.checkpoint`.",
+    needs=("to_local",),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """What is saved, followed to the comprehension that made it."""
+    if not context.calls_in_program(FULLY_SHARD, FSDP):
+        return
+    for call, scope in context.calls("torch.save"):
+        first = call.args[0] if call.args else None
+        found = [first] if first is not None else []
+        if isinstance(first, ast.Name):
+            found += [
+                b.value
+                for b, _ in context.inference.reaching(first.id, first, scope)
+                if b.kind == "assign" and b.value is not None
+            ]
+        if any(".to_local()" in ast.unparse(item) for item in found):
+            yield Hit(call, "Only this rank's shards (`to_local()`) are saved; no plain model can load them")

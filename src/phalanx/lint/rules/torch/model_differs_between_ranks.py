@@ -1,0 +1,78 @@
+"""Ranks build different models and wrap them.
+
+## What it does
+Finds models that are built or changed under a condition on the rank and then given to DistributedDataParallel or
+FSDP.
+
+## Why is this bad?
+DDP compares the parameters of all ranks when it is constructed and fails; where shapes happen to agree, it averages
+gradients of different layers.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = torch.nn.Sequential(torch.nn.Linear(4, 1))
+if dist.get_rank() == 1:
+    net.append(torch.nn.Linear(1, 1))
+model = DistributedDataParallel(net)
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = torch.nn.Sequential(torch.nn.Linear(4, 1))
+model = DistributedDataParallel(net)
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import DDP, FSDP
+from phalanx.lint.patterns import root_name
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LPT042",
+    symptom="prep.model-loading-failure",
+    cause="model-differs-between-ranks",
+    pattern="fix-model-construction",
+    why="DDP compares the parameters of all ranks when it is constructed and fails; where shapes happen to agree, it averages gradients of different layers.",
+    do="Build the same model on every rank.",
+)
+
+_GROWS = frozenset({"append", "add_module", "insert", "extend"})
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """What happened to the wrapped variable before."""
+    for wrap, scope in context.calls(DDP, FSDP):
+        name = wrap.args[0].id if wrap.args and isinstance(wrap.args[0], ast.Name) else ""
+        if not name or context.guard(wrap, scope) is not None:
+            continue
+        for call, where in context.methods(*_GROWS):
+            is_before = where is scope and root_name(call.func) == name and call.lineno < wrap.lineno
+            if is_before and context.ranks.guard(call, scope, callers=False) is not None:
+                yield Hit(call, f"`{name}` gets another layer on some ranks only, and is then wrapped")
+        for binding in scope.bindings.get(name, ()):
+            value = binding.value
+            if (
+                isinstance(value, ast.IfExp)
+                and binding.kind == "assign"
+                and context.ranks.depends(value.test, scope)
+                and isinstance(value.body, ast.Call)
+                and isinstance(value.orelse, ast.Call)
+            ):
+                yield Hit(value, f"`{name}` is another model on other ranks, and is then wrapped")

@@ -1,0 +1,88 @@
+"""All ranks compute on the first GPU.
+
+## What it does
+Finds NCCL jobs that move the model to `cuda` without an index although nothing chooses the rank's device
+(`set_device`, `device_id`, CUDA_VISIBLE_DEVICES).
+
+## Why is this bad?
+`cuda` means device 0 in every process. NCCL then reports a duplicate GPU or hangs, and device 0 runs out of memory
+while the others idle.
+
+## Example
+```python
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+model(torch.randn(8, 4).cuda()).sum().backward()
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+model(torch.randn(8, 4).cuda()).sum().backward()
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LPT020",
+    symptom="perf.unexpected-parallelization-or-device",
+    cause="all-ranks-on-one-gpu",
+    pattern="fix-device-assignment",
+    why="`cuda` means device 0 in every process. NCCL then reports a duplicate GPU or hangs, and device 0 runs out of memory while the others idle.",
+    do="Call `torch.cuda.set_device(local_rank)` with LOCAL_RANK before anything is put on a GPU.",
+    needs=("nccl",),
+)
+
+_PINS = ("set_device", "device_id", "CUDA_VISIBLE_DEVICES", "local_rank", "LOCAL_RANK", "torch.cuda.device(", "cuda:{", "device_count", "get_device", "f'cuda", 'f"cuda', "set_visible_devices")  # fmt: skip
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Programs that set up NCCL themselves and never mention a device of their own."""
+    if "nccl" not in context.backends or context.is_managed or context.mentions(*_PINS) or context.has_unknown_imports:
+        return
+    for call, scope in context.methods("cuda", "to"):
+        target = call.args[0] if call.args else None
+        is_bare = (
+            isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and target is None and not call.keywords
+        )
+        is_plain = target is not None and (
+            context.constant(target, scope) == "cuda" or _is_device(target, context, scope)
+        )
+        if (is_bare or is_plain) and context.name(call.func, scope) != "torch.cuda":
+            yield Hit(call, "Every rank uses GPU 0: nothing chooses the device of the rank")
+            return
+
+
+def _is_device(node: ast.expr, context: Context, scope: Scope) -> bool:
+    values = context.values(node, scope)
+    return any(
+        v.type == "torch.device"
+        and isinstance(v.node, ast.Call)
+        and bool(v.node.args)
+        and context.constant(v.node.args[0], v.scope) == "cuda"
+        for v in values
+    )

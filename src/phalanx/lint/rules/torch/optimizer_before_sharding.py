@@ -1,0 +1,87 @@
+"""The optimizer is made before the model is sharded.
+
+## What it does
+Finds optimizers that take a model's parameters before `fully_shard` or FullyShardedDataParallel is applied to it.
+
+## Why is this bad?
+Sharding replaces the parameters. The optimizer keeps the old ones and updates tensors that nobody uses, so the model
+never learns.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+fully_shard(model)
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(4, 1)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import FSDP, FULLY_SHARD
+from phalanx.lint.patterns import keyword, root_name
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LPT033",
+    symptom="perf.non-convergence",
+    cause="optimizer-holds-stale-parameters",
+    pattern="fix-optimizer",
+    why="Sharding replaces the parameters. The optimizer keeps the old ones and updates tensors that nobody uses, so the model never learns.",
+    do="Shard the model first, then make the optimizer from its parameters.",
+    needs=("fully_shard", "FullyShardedDataParallel", "FSDP"),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """An optimizer above a call that shards the same variable, in one function."""
+    for shard, scope in context.calls(FULLY_SHARD, FSDP):
+        name = root_name(shard.args[0]) if shard.args and isinstance(shard.args[0], ast.Name) else ""
+        for call, where in context.module.calls if name else ():
+            if (
+                where is not scope
+                or call.lineno >= shard.lineno
+                or not context.name(call.func, where).startswith("torch.optim.")
+            ):
+                continue
+            first = call.args[0] if call.args else keyword(call, "params")
+            if (
+                first is not None
+                and root_name(first) == name
+                and "parameters" in ast.unparse(first)
+                and not _remade(call, name, shard, context, scope)
+            ):
+                yield Hit(
+                    call,
+                    f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}",
+                )
+
+
+def _remade(call: ast.Call, name: str, shard: ast.Call, context: Context, scope: Scope) -> bool:
+    """The variable is bound anew in between: another model."""
+    return any(
+        b.kind == "assign" and call.lineno < getattr(b.node, "lineno", 0) < shard.lineno
+        for b in scope.bindings.get(name, ())
+    )

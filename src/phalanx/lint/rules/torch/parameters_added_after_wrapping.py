@@ -1,0 +1,95 @@
+"""A layer is added or replaced after the model was wrapped.
+
+## What it does
+Finds assignments to attributes of `x.module`, `add_module` and `append` on a model that DistributedDataParallel holds
+already.
+
+## Why is this bad?
+DDP registers its hooks when it is constructed. Parameters that come later are never averaged, so each rank trains its
+own.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4)))
+model.module.head = torch.nn.Linear(4, 1)
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = torch.nn.Sequential(torch.nn.Linear(4, 4))
+net.head = torch.nn.Linear(4, 1)
+model = DistributedDataParallel(net)
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import DDP
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LPT034",
+    symptom="perf.unexpected-intermediate-result",
+    cause="parameters-added-after-wrapping",
+    pattern="fix-model-construction",
+    why="DDP registers its hooks when it is constructed. Parameters that come later are never averaged, so each rank trains its own.",
+    do="Build the whole model first, then wrap it.",
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Modules assigned into a wrapped model."""
+    for node, scope in context.module.nodes[ast.Assign]:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if (
+                isinstance(target, ast.Attribute)
+                and isinstance(node, ast.Assign)
+                and _holds_parameters(node.value, context, scope)
+                and _is_inside(target.value, context, scope)
+            ):
+                yield Hit(
+                    node,
+                    f"`{context.text(target)}` is set after the model was wrapped; DDP never averages its gradients",
+                )
+    for call, scope in context.methods("add_module", "append", "register_parameter"):
+        if isinstance(call.func, ast.Attribute) and _is_inside(call.func.value, context, scope):
+            yield Hit(
+                call,
+                f"`{context.text(call.func)}` adds parameters after the model was wrapped; DDP never averages their gradients",
+            )
+
+
+def _holds_parameters(node: ast.expr, context: Context, scope: Scope) -> bool:
+    return isinstance(node, ast.Call) and context.name(node.func, scope).startswith(
+        (
+            "torch.nn.Linear",
+            "torch.nn.Conv",
+            "torch.nn.Parameter",
+            "torch.nn.Embedding",
+            "torch.nn.Sequential",
+            "torch.nn.LayerNorm",
+            "torch.nn.BatchNorm",
+        )
+    )
+
+
+def _is_inside(node: ast.expr, context: Context, scope: Scope) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "module":
+        return any(value.type == DDP for value in context.values(node.value, scope))
+    return False

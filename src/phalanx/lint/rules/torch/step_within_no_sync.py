@@ -1,0 +1,77 @@
+"""The optimizer steps within `no_sync()`.
+
+## What it does
+Finds `optimizer.step()` in a `with model.no_sync():` block.
+
+## Why is this bad?
+Within `no_sync` gradients are not averaged. The step uses this rank's own gradients, and the replicas drift apart.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with model.no_sync():
+    model(torch.randn(8, 4)).sum().backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with model.no_sync():
+    model(torch.randn(8, 4)).sum().backward()
+model(torch.randn(8, 4)).sum().backward()
+optimizer.step()
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LPT038",
+    symptom="perf.unexpected-intermediate-result",
+    cause="gradients-not-synchronised",
+    pattern="fix-distributed-api-usage",
+    why="Within `no_sync` gradients are not averaged. The step uses this rank's own gradients, and the replicas drift apart.",
+    do="Run the last backward pass before the step outside of `no_sync()`.",
+    needs=("no_sync",),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Steps of optimizers under the context manager itself, not under a choice of context managers."""
+    for call, scope in context.methods("step"):
+        is_optimizer = isinstance(call.func, ast.Attribute) and (
+            "optim" in ast.unparse(call.func.value).lower()
+            or any(v.type.startswith("torch.optim.") for v in context.values(call.func.value, scope))
+        )
+        for parent in context.within(call, ast.With):
+            if (
+                is_optimizer
+                and isinstance(parent, ast.With)
+                and any(_is_no_sync(item.context_expr) for item in parent.items)
+            ):
+                yield Hit(call, "The optimizer steps within `no_sync()`: these gradients were never averaged")
+                break
+
+
+def _is_no_sync(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync"

@@ -1,0 +1,51 @@
+"""A time-out given as a number.
+
+## What it does
+Finds literal numbers for `timeout` in `init_process_group`, `new_group` and `monitored_barrier`.
+
+## Why is this bad?
+PyTorch wants a `datetime.timedelta` and stops with TypeError.
+
+## Example
+```python
+import torch.distributed as dist
+
+dist.init_process_group("gloo", timeout=1800)
+dist.destroy_process_group()
+```
+Use instead:
+```python
+from datetime import timedelta
+
+import torch.distributed as dist
+
+dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phalanx.lint.context import INIT, Context
+from phalanx.lint.patterns import keyword
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LPT077",
+    symptom="comm.setup-failure",
+    cause="timeout-of-wrong-type",
+    pattern="fix-distributed-api-usage",
+    why="PyTorch wants a `datetime.timedelta` and stops with TypeError.",
+    do="Pass `datetime.timedelta(seconds=…)`.",
+    needs=("timeout",),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Literal numbers, also through a variable."""
+    for call, scope in context.calls(INIT, "torch.distributed.new_group", "torch.distributed.monitored_barrier"):
+        value = context.constant(keyword(call, "timeout"), scope)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield Hit(call, f"`timeout={value}` is a number; a timedelta is wanted")

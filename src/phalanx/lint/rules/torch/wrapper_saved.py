@@ -1,0 +1,113 @@
+"""The state of the wrapper is saved, with `module.` before every key.
+
+## What it does
+Finds `torch.save` of a DistributedDataParallel or DataParallel model's own `state_dict()`, unless the program loads
+it into a wrapped model again.
+
+## Why is this bad?
+A plain model does not know keys that begin with `module.`: loading the checkpoint for evaluation or on one device
+fails with missing and unexpected keys.
+
+The repair by `--fix` adds `.module`.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 1))
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.infer import DDP
+from phalanx.lint.patterns import column
+from phalanx.lint.rule import Edit, Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LPT031",
+    symptom="fail.checkpoint-unusable",
+    cause="module-prefix-in-checkpoint",
+    pattern="save-single-device-weights-only",
+    why="A plain model does not know keys that begin with `module.`: loading the checkpoint for evaluation or on one device fails with missing and unexpected keys.",
+    do="Save `model.module.state_dict()`.",
+    needs=("torch.save", "save("),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """`state_dict()` of a wrapper within what is saved."""
+    loaders = context.methods_in_program("load_state_dict")
+    if any(isinstance(c.func, ast.Attribute) and _is_wrapped(c.func.value, context, s) for c, s in loaders):
+        return
+    if context.mentions(
+        "replace('module.'",
+        'replace("module."',
+        "consume_prefix_in_state_dict_if_present",
+        "[7:]",
+        "'module.'",
+        '"module."',
+    ):
+        return
+    for save, scope in context.calls("torch.save"):
+        for state, where in _states(save.args[0] if save.args else None, context, scope):
+            if isinstance(state.func, ast.Attribute) and _is_wrapped(state.func.value, context, where):
+                edit = _edit(state, context)
+                yield Hit(
+                    state,
+                    f"`{context.text(state)}` is the wrapper's: every key in the checkpoint begins with `module.`",
+                    edits=(edit,),
+                )
+
+
+def _states(node: ast.expr | None, context: Context, scope: Scope) -> list[tuple[ast.Call, Scope]]:
+    if node is None:
+        return []
+    if isinstance(node, ast.Name):
+        found = context.inference.reaching(node.id, node, scope)[:2]
+        return [
+            i
+            for b, w in found
+            if b.kind == "assign" and b.value is not None and not isinstance(b.value, ast.Name)
+            for i in _states(b.value, context, w)
+        ]
+    return [
+        (item, scope)
+        for item in ast.walk(node)
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == "state_dict"
+    ]
+
+
+def _is_wrapped(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """Certainly: everything that it may be is a wrapper."""
+    values = context.values(node, scope)
+    return bool(values) and all(value.type in (DDP, "torch.nn.parallel.DataParallel") for value in values)
+
+
+def _edit(state: ast.Call, context: Context) -> Edit:
+    target = state.func.value if isinstance(state.func, ast.Attribute) else state
+    line, at = target.end_lineno or 1, column(context, target.end_lineno or 1, target.end_col_offset or 0)
+    return Edit((line, at), (line, at), ".module")
