@@ -91,7 +91,7 @@ class Context:
 
     def mentions(self, *words: str) -> bool:
         """Whether the text of the program holds any of these words: for what a rule must not overlook."""
-        return any(word in module.source.text for module in self.program for word in words)
+        return any(word in module.code for module in self.program for word in words)
 
     # Inference, shortly
 

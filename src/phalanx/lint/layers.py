@@ -38,7 +38,7 @@ def unused_layers(owner: Scope, context: Context) -> list[str]:
 
 
 def uses_everything(owner: Scope, context: Context) -> bool:
-    """Whether the forward pass is one straight path that mentions every layer."""
+    """Whether a deep model's forward pass is one straight path that mentions every layer."""
     forward = next((b.node for b in owner.bindings.get("forward", ()) if b.kind == "def"), None)
     fields = _fields(owner)
     kinds = (*_LAYERS, *_CONTAINERS, "ReLU", "GELU", "Dropout", "Tanh", "MaxPool2d", "Flatten", "Softmax")
@@ -51,6 +51,8 @@ def uses_everything(owner: Scope, context: Context) -> bool:
         ):
             return False
     nodes = list(ast.walk(forward))
+    if not any(isinstance(node, ast.For) for node in nodes):
+        return False  # a handful of layers: the search costs nothing that anybody notices
     if sum(isinstance(node, _BRANCHES) for node in nodes) != 1:  # the one return
         return False
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}

@@ -6,13 +6,16 @@ Everything is collected in one walk over the syntax tree; rules then ask for wha
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from phalanx.lint.source import Source
 
+_COMMENT = re.compile(r"""^((?:[^'"#]|'[^']*'|"[^"]*")*)\#.*$""")
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 
@@ -89,6 +92,21 @@ class Module:
     def line(self, number: int) -> str:
         """The text of a line, without its indent."""
         return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
+
+    @cached_property
+    def code(self) -> str:
+        """The text without comments and docstrings: what they say is not what the program does."""
+        lines = [_COMMENT.sub(r"\1", line) if "#" in line else line for line in self.lines]
+        for scope in self.scopes.values():
+            first = scope.body[0] if isinstance(scope.body, list) and scope.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                for number in range(first.lineno - 1, first.end_lineno or first.lineno):
+                    lines[number] = ""
+        return "\n".join(lines)
 
     def ancestors(self, node: ast.AST) -> list[tuple[ast.AST, str]]:
         """(parent, field that holds the child), innermost first."""

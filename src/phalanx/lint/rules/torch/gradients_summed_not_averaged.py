@@ -16,9 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model(torch.randn(8, 4)).sum().backward()
 for parameter in model.parameters():
     dist.all_reduce(parameter.grad)
+optimizer.step()
 dist.destroy_process_group()
 ```
 Use instead:
@@ -30,10 +32,12 @@ from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model(torch.randn(8, 4)).sum().backward()
 for parameter in model.parameters():
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
+optimizer.step()
 dist.destroy_process_group()
 ```
 """
@@ -73,7 +77,9 @@ _WORLD = (
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """All-reduces of `.grad`, with nothing in the function that divides."""
+    """All-reduces of `.grad`, with nothing in the function that divides, where an optimizer steps."""
+    if not context.methods_in_program("step"):
+        return
     for call, scope in context.calls("torch.distributed.all_reduce"):
         tensor = call.args[0] if call.args else None
         operation = argument(call, 1, "op")

@@ -16,10 +16,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model(torch.randn(8, 4)).sum().backward()
 for parameter in model.parameters():
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
+optimizer.step()
 dist.destroy_process_group()
 ```
 Use instead:
@@ -30,12 +32,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for parameter in model.parameters():
     dist.broadcast(parameter.data, src=0)
 model(torch.randn(8, 4)).sum().backward()
 for parameter in model.parameters():
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
+optimizer.step()
 dist.destroy_process_group()
 ```
 """
@@ -67,7 +71,7 @@ def check(context: Context) -> Iterator[Hit]:
         for call, _ in context.calls("torch.distributed.all_reduce")
         if call.args and isinstance(call.args[0], ast.Attribute) and "grad" in ast.unparse(call.args[0])
     ]
-    if not calls or not context.methods_in_program("backward") or context.is_managed or not context.is_script:
+    if not calls or not context.methods_in_program("step") or context.is_managed or not context.is_script:
         return
     if context.calls_in_program(DDP, FSDP, FULLY_SHARD) or context.mentions(
         "broadcast", "load_state_dict", "sync_params", "scatter"

@@ -1,7 +1,8 @@
 """DDP looks for unused parameters in a model that has none.
 
 ## What it does
-Finds `find_unused_parameters=True` for models whose forward pass has no branches and uses every layer.
+Finds `find_unused_parameters=True` for deep models (a stack of layers) whose forward pass has no branches and uses
+every layer.
 
 ## Why is this bad?
 DDP then walks the whole autograd graph in every step, for nothing.
@@ -18,10 +19,12 @@ from torch.nn.parallel import DistributedDataParallel
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = torch.nn.Linear(4, 1)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(24))
 
     def forward(self, x):
-        return self.body(x)
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 dist.init_process_group("gloo")
@@ -38,10 +41,12 @@ from torch.nn.parallel import DistributedDataParallel
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = torch.nn.Linear(4, 1)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(24))
 
     def forward(self, x):
-        return self.body(x)
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 dist.init_process_group("gloo")

@@ -39,7 +39,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import FSDP, FULLY_SHARD
+from phalanx.lint.infer import FSDP, FULLY_SHARD, parameters
 from phalanx.lint.patterns import keyword, root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -57,9 +57,8 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """An optimizer above a call that shards the same variable, in one function."""
-    for shard, scope in context.calls(FULLY_SHARD, FSDP):
-        name = root_name(shard.args[0]) if shard.args and isinstance(shard.args[0], ast.Name) else ""
-        for call, where in context.module.calls if name else ():
+    for shard, scope, name in _sharded(context):
+        for call, where in context.module.calls:
             if (
                 where is not scope
                 or call.lineno >= shard.lineno
@@ -77,6 +76,26 @@ def check(context: Context) -> Iterator[Hit]:
                     call,
                     f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}",
                 )
+
+
+def _sharded(context: Context) -> Iterator[tuple[ast.Call, Scope, str]]:
+    """Calls that shard a variable, themselves or in a function of the project that they hand it to."""
+    for call, scope in context.module.calls:
+        if context.name(call.func, scope) in (FULLY_SHARD, FSDP):
+            if call.args and isinstance(call.args[0], ast.Name):
+                yield call, scope, call.args[0].id
+            continue
+        function = context.inference.symbol(call.func, scope) if call.args else None
+        if function is None or not function.is_function:
+            continue
+        inner = {
+            c.args[0].id
+            for c, s in context.space.named(function.module).get(FULLY_SHARD, [])
+            if s is function and c.args and isinstance(c.args[0], ast.Name)
+        }
+        for parameter, given in zip(parameters(function), call.args, strict=False):
+            if parameter in inner and isinstance(given, ast.Name):
+                yield call, scope, given.id
 
 
 def _remade(call: ast.Call, name: str, shard: ast.Call, context: Context, scope: Scope) -> bool:

@@ -75,7 +75,7 @@ SAMPLER = "torch.utils.data.DistributedSampler"
 
 def check(context: Context) -> Iterator[Hit]:
     """Samplers of loaders that are iterated over inside of another loop."""
-    if context.mentions("set_epoch") or context.is_managed:
+    if context.methods_in_program("set_epoch") or context.is_managed:
         return
     for call, scope in context.calls(SAMPLER):
         shuffles = argument(call, 3, "shuffle")
