@@ -47,7 +47,7 @@ def test_rule_is_complete(loaded: Loaded) -> None:
 
 def test_codes_are_not_those_of_the_diagnosis() -> None:
     assert not {loaded.rule.code for loaded in RULES} & {rule.code for rule in load_diagnosis_rules()}
-    assert len({loaded.name for loaded in RULES}) == len(RULES)
+    assert len({(loaded.group, loaded.name) for loaded in RULES}) == len(RULES)
 
 
 @pytest.mark.parametrize(

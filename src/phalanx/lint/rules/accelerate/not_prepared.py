@@ -1,0 +1,79 @@
+"""A model or optimizer that Accelerate never prepares.
+
+## What it does
+Finds optimizers or models that train beside others that were prepared.
+
+## Why is this bad?
+What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation,
+an unprepared model stays on the CPU.
+
+## Example
+```python
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model = accelerator.prepare(model)
+for step in range(10):
+    optimizer.zero_grad()
+    accelerator.backward(model(torch.randn(8, 4)).sum())
+    optimizer.step()
+```
+Use instead:
+```python
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer = accelerator.prepare(model, optimizer)
+for step in range(10):
+    optimizer.zero_grad()
+    accelerator.backward(model(torch.randn(8, 4)).sum())
+    optimizer.step()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.patterns import has_rest, root_name
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LAC002",
+    symptom="perf.unexpected-parallelization-or-device",
+    cause="object-not-prepared",
+    pattern="fix-distributed-api-usage",
+    why="What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation, an unprepared model stays on the CPU.",
+    do="Hand it to `accelerator.prepare(…)` with the others.",
+    needs=("ccelerat",),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Optimizers that step in the function that prepares, and are in no `prepare`."""
+    calls = context.calls("accelerate.Accelerator.prepare", "accelerate.Accelerator.prepare_optimizer")
+    if not calls or any(has_rest(call) for call, _ in calls):
+        return
+    handed = {root_name(item) for call, _ in calls for item in call.args}
+    scopes = {scope for _, scope in calls}
+    for call, scope in context.methods("step"):
+        name = (
+            call.func.value.id if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) else ""
+        )
+        if scope not in scopes or not name or name in handed:
+            continue
+        values = context.values(getattr(call.func, "value", None), scope)
+        if values and all(
+            v.type.startswith("torch.optim.") and ".lr_scheduler." not in v.type and "prepared" not in v.tags
+            for v in values
+        ):
+            yield Hit(call, f"`{name}` was never handed to `accelerator.prepare`")
+            return

@@ -1,0 +1,59 @@
+"""Horovod is used without `hvd.init()`.
+
+## What it does
+Finds programs that call Horovod and never initialise it.
+
+## Why is this bad?
+The first call stops with `Horovod has not been initialized; use hvd.init()`.
+
+## Example
+```python
+import torch
+import horovod.torch as hvd
+
+print(hvd.rank())
+```
+Use instead:
+```python
+import torch
+import horovod.torch as hvd
+
+hvd.init()
+print(hvd.rank())
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LHV001",
+    symptom="comm.setup-failure",
+    cause="group-not-initialised",
+    pattern="fix-distributed-api-usage",
+    why="The first call stops with `Horovod has not been initialized; use hvd.init()`.",
+    do="Call `hvd.init()` right after the imports.",
+    needs=("horovod",),
+)
+
+_USES = tuple(
+    f"horovod.{kind}.{name}"
+    for kind in ("torch", "tensorflow", "keras")
+    for name in ("rank", "size", "local_rank", "allreduce", "broadcast_parameters", "DistributedOptimizer")
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Uses at the top level or in functions of a script."""
+    uses = context.calls(*_USES)
+    is_run = uses and (context.is_script or uses[0][1] is context.module.scope)
+    if not is_run or context.methods_in_program("init") or context.has_unknown_imports:
+        return
+    if not any(
+        name.startswith(("horovod.spark", "horovod.ray", "horovod.run")) for name in context.space.named(context.module)
+    ):
+        yield Hit(uses[0][0], f"`{context.text(uses[0][0].func)}` is called, but nothing calls `hvd.init()`")

@@ -1,0 +1,73 @@
+"""A data set function batches by the global size.
+
+## What it does
+Finds functions given to `distribute_datasets_from_function` that batch by a constant without asking the input context
+for the replica's share.
+
+## Why is this bad?
+The function makes each replica's own input, and nothing divides it: the global batch is n times as large as meant.
+
+## Example
+```python
+import tensorflow as tf
+
+GLOBAL_BATCH = 64
+strategy = tf.distribute.MirroredStrategy()
+
+
+def make(context):
+    return tf.data.Dataset.range(1024).batch(GLOBAL_BATCH)
+
+
+data = strategy.distribute_datasets_from_function(make)
+```
+Use instead:
+```python
+import tensorflow as tf
+
+GLOBAL_BATCH = 64
+strategy = tf.distribute.MirroredStrategy()
+
+
+def make(context):
+    return tf.data.Dataset.range(1024).batch(context.get_per_replica_batch_size(GLOBAL_BATCH))
+
+
+data = strategy.distribute_datasets_from_function(make)
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.patterns import calls_below
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LTF012",
+    symptom="perf.unexpected-intermediate-result",
+    cause="global-batch-used-per-replica",
+    pattern="fix-batch-size-or-data-partition",
+    why="The function makes each replica's own input, and nothing divides it: the global batch is n times as large as meant.",
+    do="Use `context.get_per_replica_batch_size(GLOBAL_BATCH)`.",
+    needs=("datasets_from_function",),
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Functions of the project whose batch size is called global."""
+    for call, scope in context.methods(
+        "distribute_datasets_from_function", "experimental_distribute_datasets_from_function"
+    ):
+        function = context.inference.symbol(call.args[0], scope) if call.args else None
+        if function is None or not function.is_function or function.module is not context.module:
+            continue
+        if any(word in ast.unparse(function.node) for word in ("per_replica", "num_replicas", "num_input_pipelines")):
+            continue
+        for item in calls_below(function.body):
+            size = item.args[0] if item.args and getattr(item.func, "attr", "") == "batch" else None
+            if isinstance(size, ast.Name) and "global" in size.id.lower():
+                yield Hit(item, f"`{size.id}` is used for each replica's own input")

@@ -1,0 +1,92 @@
+"""A name that TensorFlow 2 or Keras 3 no longer has.
+
+## What it does
+Finds `multi_gpu_model`, `tf.contrib`, `experimental_run_v2`, `tf.estimator` and other names that were removed.
+
+## Why is this bad?
+The script stops with AttributeError or ImportError under a current release.
+
+## Example
+```python
+import keras
+
+model = keras.Sequential([keras.layers.Dense(1)])
+parallel = keras.utils.multi_gpu_model(model, gpus=2)
+```
+Use instead:
+```python
+import keras
+import tensorflow as tf
+
+with tf.distribute.MirroredStrategy().scope():
+    model = keras.Sequential([keras.layers.Dense(1)])
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.names import canonical
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LTF009",
+    symptom="fail.attribute-not-found",
+    cause="removed-framework-name",
+    pattern="fix-framework-version",
+    why="The script stops with AttributeError or ImportError under a current release.",
+    do="Use what replaced it.",
+    needs=(
+        "multi_gpu_model",
+        "contrib",
+        "estimator",
+        "experimental_run_v2",
+        "SyncReplicas",
+        "Session",
+        "placeholder",
+        "make_dataset_iterator",
+    ),
+    is_distributed=False,
+)
+
+_REMOVED = {
+    "keras.utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
+    "tensorflow.contrib": "TensorFlow 2 (`tf.distribute` for strategies)",
+    "tensorflow.estimator": "Keras with a strategy (estimators went in 2.16)",
+    "tensorflow.distribute.experimental_run_v2": "strategy.run",
+    "tensorflow.train.SyncReplicasOptimizer": "tf.distribute.MultiWorkerMirroredStrategy",
+    "keras.utils.training_utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
+    "tensorflow.Session": "eager execution, or `tf.compat.v1.Session`",
+    "tensorflow.placeholder": "eager execution, or `tf.compat.v1.placeholder`",
+}
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Attributes and imports; the first of each name. Files for TensorFlow 1 as a whole get one finding."""
+    seen = set()
+    found = [(node, context.inference.dotted(node, scope) or "") for node, scope in context.module.nodes[ast.Attribute]]
+    imported = context.module.scope.bindings.values()
+    found += [(b.node, canonical(b.target)) for bindings in imported for b in bindings if b.kind == "import"]
+    for node, name in found:
+        old = next((key for key in _REMOVED if name == key or name.startswith(key + ".")), None)
+        if (
+            old is not None
+            and old not in seen
+            and not any(isinstance(p, (ast.Try, ast.If)) for p, _ in context.module.ancestors(node))
+        ):
+            seen.add(old)
+            yield Hit(
+                node,
+                f"Current releases no longer have `{old.replace('tensorflow.', 'tf.')}`",
+                do=f"Use {_REMOVED[old]}.",
+            )
+    for call, _ in context.methods("experimental_run_v2", "make_dataset_iterator"):
+        if "strategy" in ast.unparse(call.func).lower():
+            yield Hit(
+                call,
+                f"Strategies no longer have `{getattr(call.func, 'attr', '')}`",
+                do="Use `strategy.run`, and iterate over the distributed data set.",
+            )

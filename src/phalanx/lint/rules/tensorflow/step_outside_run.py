@@ -1,0 +1,106 @@
+"""A step is called directly on a batch of a distributed data set.
+
+## What it does
+Finds loops over a distributed data set that hand the batch to a plain function or model instead of `strategy.run`.
+
+## Why is this bad?
+The batch is a PerReplica value, which operations and models do not understand.
+
+## Example
+```python
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(64).batch(8))
+
+
+def step(x):
+    return tf.reduce_sum(x)
+
+
+for x in data:
+    step(x)
+```
+Use instead:
+```python
+import tensorflow as tf
+
+strategy = tf.distribute.MirroredStrategy()
+data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(64).batch(8))
+
+
+def step(x):
+    return tf.reduce_sum(x)
+
+
+for x in data:
+    strategy.run(step, args=(x,))
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.patterns import calls_below, names_in
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LTF006",
+    symptom="fail.graph-execution-error",
+    cause="step-outside-strategy-run",
+    pattern="fix-distributed-api-usage",
+    why="The batch is a PerReplica value, which operations and models do not understand.",
+    do="Call `strategy.run(step, args=(…))` and reduce its result.",
+    needs=("distribute_dataset",),
+)
+
+_MAKERS = (
+    "experimental_distribute_dataset",
+    "distribute_datasets_from_function",
+    "experimental_distribute_datasets_from_function",
+)
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Calls in loops over a distributed data set, of functions that do not run replicas themselves."""
+    for loop, scope in context.module.loops:
+        if isinstance(loop, ast.While) or not _is_distributed(loop.iter, context, scope):
+            continue
+        batch = names_in(loop.target)
+        for call in calls_below(loop.body):
+            function = context.inference.symbol(call.func, scope)
+            handed = any(isinstance(item, ast.Name) and item.id in batch for item in call.args)
+            if function is not None and function.is_function and handed and not _runs(function):
+                yield Hit(
+                    call, f"`{context.text(call.func)}` gets a batch of a distributed data set without `strategy.run`"
+                )
+                break
+
+
+def _is_distributed(node: ast.expr, context: Context, scope: Scope) -> bool:
+    if (
+        isinstance(node, ast.Call)
+        and node.args
+        and context.name(node.func, scope) in ("builtins.enumerate", "builtins.iter")
+    ):
+        node = node.args[0]
+    if not isinstance(node, ast.Name):
+        return False
+    found = context.inference.reaching(node.id, node, scope)
+    return (
+        len(found) == 1
+        and isinstance(found[0][0].value, ast.Call)
+        and getattr(found[0][0].value.func, "attr", "") in _MAKERS
+    )
+
+
+def _runs(function: Scope) -> bool:
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("run", "experimental_run_v2", "experimental_local_results", "values")
+        for node in ast.walk(function.node)
+    )

@@ -1,0 +1,58 @@
+"""The multi-worker strategy is made after TensorFlow has already started.
+
+## What it does
+Finds TensorFlow operations (tensors, variables, models) before `MultiWorkerMirroredStrategy()` in the same block.
+
+## Why is this bad?
+Collective operations must be configured before the first operation runs: `Collective ops must be configured at
+program startup`.
+
+## Example
+```python
+import tensorflow as tf
+
+zero = tf.constant(0.0)
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+```
+Use instead:
+```python
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+zero = tf.constant(0.0)
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.collectives import calls_in
+from phalanx.lint.context import Context
+from phalanx.lint.patterns import block_of
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LTF002",
+    symptom="comm.setup-failure",
+    cause="strategy-created-late",
+    pattern="fix-scope-assignment",
+    why="Collective operations must be configured before the first operation runs: `Collective ops must be configured at program startup`.",
+    do="Create the strategy first, right after the imports and TF_CONFIG.",
+    needs=("MultiWorkerMirroredStrategy",),
+)
+
+_EAGER = ("tensorflow.constant", "tensorflow.Variable", "tensorflow.zeros", "tensorflow.ones", "tensorflow.random.", "tensorflow.convert_to_tensor", "tensorflow.data.Dataset.from_tensor_slices", "tensorflow.reduce_", "tensorflow.matmul", "tensorflow.cast", "tensorflow.range")  # fmt: skip
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Statements of the block before the strategy; functions that are only defined do not run."""
+    for call, scope in context.calls("tensorflow.distribute.MultiWorkerMirroredStrategy"):
+        statement = context.module.statement(call)
+        block = block_of(context, call)
+        before = block[: block.index(statement)] if isinstance(statement, ast.stmt) and statement in block else []
+        for item in (c for node in before for c in calls_in(node)):
+            if context.name(item.func, scope).startswith(_EAGER) and "set_seed" not in context.name(item.func, scope):
+                yield Hit(call, f"The strategy is made after `{context.text(item.func)}` ran at line {item.lineno}")
+                break

@@ -1,0 +1,62 @@
+"""TF_CONFIG is set after the strategy was made.
+
+## What it does
+Finds assignments of TF_CONFIG below the construction of a multi-worker strategy.
+
+## Why is this bad?
+The strategy reads TF_CONFIG when it is constructed. Set later, every worker trains alone.
+
+## Example
+```python
+import json
+import os
+
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
+```
+Use instead:
+```python
+import json
+import os
+
+import tensorflow as tf
+
+os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import Context
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LTF003",
+    symptom="comm.setup-failure",
+    cause="tf-config-set-too-late",
+    pattern="fix-communication-configuration",
+    why="The strategy reads TF_CONFIG when it is constructed. Set later, every worker trains alone.",
+    do="Set TF_CONFIG before the strategy is constructed, best outside of the script.",
+    needs=("TF_CONFIG",),
+)
+
+_STRATEGIES = ("tensorflow.distribute.MultiWorkerMirroredStrategy", "tensorflow.distribute.ParameterServerStrategy", "tensorflow.distribute.cluster_resolver.TFConfigClusterResolver")  # fmt: skip
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Assignments behind a construction, in one scope."""
+    made = context.calls(*_STRATEGIES)
+    for node, scope in context.module.nodes[ast.Assign] if made else ():
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(target, ast.Subscript) or context.name(target.value, scope) != "os.environ":
+            continue
+        if context.constant(target.slice, scope) == "TF_CONFIG":
+            first = next((call for call, where in made if where is scope and call.lineno < target.lineno), None)
+            if first is not None and not context.loops_around(node):
+                yield Hit(node, f"TF_CONFIG is set after the strategy of line {first.lineno} has read it")

@@ -1,0 +1,78 @@
+"""`device_map="auto"` for a model that is trained on several processes.
+
+## What it does
+Finds models loaded with `device_map="auto"` (or `balanced`, `sequential`) that are given to a Trainer, prepared by
+Accelerate or wrapped in DDP.
+
+## Why is this bad?
+The map spreads one model over all GPUs of the host, in every process; training in a distributed mode is refused, or
+all processes share all GPUs.
+
+## Example
+```python
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")
+trainer = Trainer(model=model, args=TrainingArguments("out", deepspeed="ds.json"))
+```
+Use instead:
+```python
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+trainer = Trainer(model=model, args=TrainingArguments("out", deepspeed="ds.json"))
+```
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from phalanx.lint.context import INIT, Context
+from phalanx.lint.infer import DDP
+from phalanx.lint.patterns import assigned_to, keyword, names_in
+from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
+
+RULE = Rule(
+    code="LTR001",
+    symptom="prep.device-error",
+    cause="model-split-by-device-map",
+    pattern="fix-device-assignment",
+    why="The map spreads one model over all GPUs of the host, in every process; training in a distributed mode is refused, or all processes share all GPUs.",
+    do="Leave `device_map` out, or give each process its own device: `device_map={'': local_rank}`.",
+    needs=("device_map",),
+)
+
+_MAPS = ("auto", "balanced", "sequential", "balanced_low_0")
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Loads whose result is handed to something distributed."""
+    is_distributed = context.calls_in_program(
+        DDP, INIT, "accelerate.Accelerator.prepare", "deepspeed.initialize"
+    ) or _has_strategy(context)
+    for call, scope in context.methods("from_pretrained") if is_distributed else ():
+        value = keyword(call, "device_map")
+        if isinstance(value, ast.Constant) and value.value in _MAPS and _is_trained(call, context, scope):
+            yield Hit(call, f"`device_map={value.value!r}` spreads the model over all GPUs in every process")
+
+
+def _has_strategy(context: Context) -> bool:
+    return any(
+        k.arg in ("deepspeed", "fsdp") and not (isinstance(k.value, ast.Constant) and not k.value.value)
+        for c, _ in context.calls("transformers.TrainingArguments")
+        for k in c.keywords
+    )
+
+
+def _is_trained(call: ast.Call, context: Context, scope: Scope) -> bool:
+    names = assigned_to(context, call)
+    users = context.calls("transformers.Trainer", DDP, "accelerate.Accelerator.prepare", "deepspeed.initialize")
+    return any(
+        names & names_in(item)
+        for user, where in users
+        if where is scope
+        for item in (*user.args, *(k.value for k in user.keywords))
+    )

@@ -1,0 +1,72 @@
+"""TensorFlow's strategies: scopes, functions that replicas run, and the chain of methods that made a data set."""
+
+from __future__ import annotations
+
+import ast
+
+from phalanx.lint.context import Calls, Context
+from phalanx.lint.tree import Scope
+
+_MULTI = (
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "TPUStrategy",
+    "CentralStorageStrategy",
+)
+MODELS = frozenset({"keras.Sequential", "keras.Model"})
+
+
+def multi_device(context: Context) -> bool:
+    """Whether the file itself makes a strategy for several devices."""
+    return bool(context.calls(*(f"tensorflow.distribute.{name}" for name in _MULTI)))
+
+
+def in_scope(node: ast.AST, context: Context) -> bool:
+    """Whether a node is within `with strategy.scope():`, or in a function, whose callers may be."""
+    for parent, _ in context.module.ancestors(node):
+        if isinstance(parent, ast.With) and any(".scope(" in ast.unparse(item.context_expr) for item in parent.items):
+            return True
+    return False
+
+
+def replica_functions(context: Context) -> set[ast.AST]:
+    """Functions of this file that `strategy.run` runs."""
+    found: set[ast.AST] = set()
+    for call, scope in context.methods("run", "experimental_run_v2"):
+        function = context.inference.symbol(call.args[0], scope) if call.args else None
+        is_strategy = "strategy" in ast.unparse(call.func).lower() or "distribute" in context.name(call.func, scope)
+        if is_strategy and function is not None and function.is_function:
+            found.add(function.node)
+    return found
+
+
+def dataset_calls(node: ast.expr, context: Context, scope: Scope, depth: int = 6) -> Calls:
+    """The method calls that made a data set, last first; empty if its beginning is not a `tf.data` source."""
+    found: Calls = []
+    while depth:
+        if isinstance(node, ast.Name):
+            bound = context.inference.reaching(node.id, node, scope)
+            value = (
+                bound[0][0].value if len(bound) == 1 and bound[0][0].kind == "assign" and not bound[0][0].path else None
+            )
+            if value is None or value is node:
+                return []
+            node, scope, depth = value, bound[0][1], depth - 1
+        elif isinstance(node, ast.Call):
+            found.append((node, scope))
+            if context.name(node.func, scope).startswith("tensorflow.data.") and not isinstance(node.func, ast.Name):
+                name = context.name(node.func, scope)
+                if name.count(".") <= 3 and not name.startswith("tensorflow.data.experimental"):
+                    return found
+            if not isinstance(node.func, ast.Attribute):
+                return []
+            node = node.func.value
+        else:
+            return []
+    return []
+
+
+def dataset_chain(node: ast.expr, context: Context, scope: Scope) -> set[str]:
+    """Names of the methods that made a data set; empty if unknown."""
+    return {getattr(call.func, "attr", "") for call, _ in dataset_calls(node, context, scope)}
