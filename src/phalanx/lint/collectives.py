@@ -64,6 +64,9 @@ class Collectives:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self._of_function: dict[Scope, tuple[Operation, ...]] = {}
+        self._of: dict[ast.Call, tuple[Operation, ...]] = {}
+        self._calls: dict[ast.AST, tuple[ast.Call, ...]] = {}
+        self._present: dict[Module, bool] = {}
         self._syncs: dict[Module, bool] = {}
 
     def operation(self, call: ast.Call, scope: Scope) -> str | None:
@@ -96,11 +99,29 @@ class Collectives:
 
     def reached(self, nodes: Iterable[ast.AST], scope: Scope, depth: int = _DEPTH) -> list[Operation]:
         """The operations of statements or expressions in the order of evaluation."""
-        return [
-            operation for node in nodes for call in calls_in(node) for operation in self._of_call(call, scope, depth)
-        ]
+        return [found for node in nodes for call in self._calls_of(node) for found in self._of_call(call, scope, depth)]
 
-    def _of_call(self, call: ast.Call, scope: Scope, depth: int) -> Iterator[Operation]:
+    def present(self, module: Module) -> bool:
+        """Whether any call of a file reaches an operation; most files are done with this question."""
+        known = self._present.get(module)
+        if known is None:
+            known = self._present[module] = any(self._of_call(call, scope, _DEPTH) for call, scope in module.calls)
+        return known
+
+    def _calls_of(self, node: ast.AST) -> tuple[ast.Call, ...]:
+        known = self._calls.get(node)
+        if known is None:
+            known = self._calls[node] = tuple(calls_in(node))
+        return known
+
+    def _of_call(self, call: ast.Call, scope: Scope, depth: int) -> tuple[Operation, ...]:
+        known = self._of.get(call)
+        if known is None:
+            self._of[call] = ()  # recursion adds nothing
+            known = self._of[call] = tuple(self._look(call, scope, depth))
+        return known
+
+    def _look(self, call: ast.Call, scope: Scope, depth: int) -> Iterator[Operation]:
         name = self.operation(call, scope)
         if name is not None:
             yield Operation(name, call, scope, call, scope)

@@ -188,6 +188,8 @@ class Context:
     @cached_property
     def synchronised_loops(self) -> list[tuple[Loop, Scope]]:
         """Loops whose body reaches a collective."""
+        if not self.collectives.present(self.module):
+            return []
         return [(loop, scope) for loop, scope in self.module.loops if self.collectives.reached(loop.body, scope)]
 
     def is_main_of_spawn(self, scope: Scope) -> bool:

@@ -36,6 +36,8 @@ def divergences_at(
     module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives
 ) -> list[Divergence]:
     """All of a file at conditions that may differ between ranks."""
+    if not collectives.present(module):
+        return []
     finder = _Finder(module, differs, collectives)
     return [*finder.branches(), *finder.expressions()]
 

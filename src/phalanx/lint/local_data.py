@@ -19,6 +19,7 @@ class LocalData:
         self.inference, self.collectives = inference, collectives
         self._busy: set[object] = set()
         self._targets: dict[Scope, set[str]] = {}
+        self._reduced: dict[Scope, dict[str, list[ast.Call]]] = {}
 
     def depends(self, node: ast.AST, scope: Scope) -> bool:
         """Whether an expression holds a value of this rank's own data."""
@@ -81,14 +82,18 @@ class LocalData:
     def _is_reduced(self, name: ast.Name, scope: Scope) -> bool:
         """Whether a collective changed the variable in place before this use."""
         here = position(name)
-        for call, where in scope.module.calls:
-            if where is scope and call.args and position(call) < here and _root(call.args[0]) == name.id:
-                if self.collectives.operation(call, where) in _IN_PLACE:
-                    return True
-                reached = self.collectives.reached([call], where)
-                if any(o.is_indirect and o.name in _IN_PLACE for o in reached):
-                    return True
-        return False
+        return any(position(call) < here for call in self._reducers(scope).get(name.id, ()))
+
+    def _reducers(self, scope: Scope) -> dict[str, list[ast.Call]]:
+        """Calls of a scope that reduce their first argument in place, by the argument's name."""
+        found = self._reduced.get(scope)
+        if found is None:
+            found = self._reduced[scope] = {}
+            for call, where in scope.module.calls:
+                root = _root(call.args[0]) if where is scope and call.args else ""
+                if root and any(o.name in _IN_PLACE for o in self.collectives.reached([call], where)):
+                    found.setdefault(root, []).append(call)
+        return found
 
 
 def _root(node: ast.expr) -> str:

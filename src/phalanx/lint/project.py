@@ -106,7 +106,9 @@ class Project:
             for binding in bindings
             if binding.kind == "import"
         ]
-        stars = [node.module for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom) and node.module]
+        stars = [
+            node.module for node, _ in module.nodes[ast.ImportFrom] if isinstance(node, ast.ImportFrom) and node.module
+        ]
         root = package_root(module.source.path)
         found = []
         for target in dict.fromkeys([*targets, *stars]):

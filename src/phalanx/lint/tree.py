@@ -150,12 +150,12 @@ class _Walker:
             below: list[tuple[ast.AST, Scope]] = []
             for name in node._fields:
                 value = getattr(node, name, None)
-                if isinstance(value, list):
+                if value.__class__ is list:
                     for child in value:
                         if isinstance(child, ast.AST):
                             parents[child] = (node, name)
                             below.append((child, scope))
-                elif isinstance(value, ast.AST) and not isinstance(value, (ast.expr_context, ast.operator)):
+                elif value.__class__ not in _LEAVES and isinstance(value, ast.AST):
                     parents[value] = (node, name)
                     below.append((value, scope))
             below.reverse()
@@ -292,5 +292,7 @@ _HANDLERS: dict[type[ast.AST], Callable[[_Walker, Any, Scope], Scope | None]] = 
     ast.ExceptHandler: _Walker.handler,
 }
 _KEPT = frozenset(
-    {ast.IfExp, ast.Try, ast.With, ast.Attribute, ast.Assign, ast.AugAssign, ast.BoolOp, ast.Return, ast.Subscript}
+    {ast.IfExp, ast.Try, ast.With, ast.Attribute, ast.Assign, ast.AugAssign, ast.BoolOp, ast.Return, ast.ImportFrom}
 )
+# Fields that hold no code, the most frequent ones.
+_LEAVES = frozenset({str, int, type(None), ast.Load, ast.Store, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or})

@@ -61,9 +61,8 @@ def check(context: Context) -> Iterator[Hit]:
     """Calls of `x.module(…)` or of the wrapped variable, outside of `no_grad`, that lead to a backward pass."""
     inner = wrapped_by(context, DDP, FSDP)
     for call, scope in context.module.calls:
-        if is_without_gradients(context, call) or not (
-            _is_module(call, context, scope) or _is_inner(call, inner, scope)
-        ):
+        is_past = _is_module(call, context, scope) or _is_inner(call, inner, scope)
+        if not is_past or is_without_gradients(context, call):
             continue
         names = assigned_to(context, call)
         is_used = any(backward_uses(context, scope, name) for name in names) or _is_in_backward(call, context)
