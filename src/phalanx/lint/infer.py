@@ -417,7 +417,7 @@ def _before(found: list[Binding], node: ast.AST, scope: Scope) -> list[Binding]:
             continue
         step = module.parents.get(statement)
         block = (id(step[0]), step[1]) if step is not None else None
-        if step is not None and isinstance(step[0], ast.If) and _in_other_branch(step, blocks):
+        if any(isinstance(p, ast.If) and _in_other_branch((p, f), blocks) for p, f in module.ancestors(binding.node)):
             continue
         chosen.append(binding)
         if block in blocks and binding.kind != "augment":
@@ -426,6 +426,8 @@ def _before(found: list[Binding], node: ast.AST, scope: Scope) -> list[Binding]:
 
 
 def _in_other_branch(step: tuple[ast.AST, str], blocks: set[tuple[int, str]]) -> bool:
+    if (id(step[0]), step[1]) in blocks or step[1] == "test":
+        return False
     other = "orelse" if step[1] == "body" else "body"
     return (id(step[0]), other) in blocks
 

@@ -52,14 +52,11 @@ class LocalData:
         """Names on which `.backward()` is called."""
         found = self._targets.get(scope)
         if found is None:
-            found = self._targets[scope] = {
-                call.func.value.id
-                for call, where in scope.module.calls
-                if where is scope
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr == "backward"
-                and isinstance(call.func.value, ast.Name)
-            }
+            found = self._targets[scope] = set()
+            for call, where in scope.module.calls:
+                if where is scope and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+                    target = call.args[0] if call.args else call.func.value  # `engine.backward(loss)`
+                    found |= {target.id} if isinstance(target, ast.Name) else set()
         return found
 
     def _trains(self, value: ast.expr, scope: Scope) -> bool:

@@ -53,7 +53,9 @@ _SAVERS = ("torch.save", "accelerate.Accelerator.save", "accelerate.utils.save")
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Models that surely were prepared."""
+    """Models that surely were prepared. FSDP2 and tensor parallelism change the model in place and wrap nothing."""
+    if context.mentions("ParallelismConfig", "fsdp_version=2"):
+        return
     for call, scope in context.calls(*_SAVERS):
         first = call.args[0] if call.args else None
         if (

@@ -50,7 +50,7 @@ _CALLS = ("wandb.init", "mlflow.start_run", "torch.utils.tensorboard.SummaryWrit
 
 def check(context: Context) -> Iterator[Hit]:
     """Unguarded openings of runs, in a file that sets up the job itself."""
-    if not (
+    if context.mentions("import ray") or not (
         context.calls(INIT) or context.calls("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
     ):
         return

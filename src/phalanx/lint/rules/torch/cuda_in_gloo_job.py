@@ -66,7 +66,7 @@ _CALLS = (
 
 def check(context: Context) -> Iterator[Hit]:
     """Unconditional CUDA in a file whose only literal backend is Gloo."""
-    if context.backends != {"gloo"} or not context.calls(INIT):
+    if context.backends != {"gloo"} or not context.calls(INIT) or context.mentions("distributed.rpc"):
         return
     moves = [(c, s) for c, s in context.methods("cuda", "to") if _moves(c, context, s)]
     for call, _ in (*context.calls(*_CALLS), *moves):

@@ -59,7 +59,7 @@ def check(context: Context) -> Iterator[Hit]:
                 for operation in context.collectives.reached([statement], scope) if _is_plain(statement) else ():
                     if operation.name != "init_process_group" or _is_guarded(operation.inner, operation.inner_scope):
                         continue
-                    if first is not None and operation.call not in seen:
+                    if first is not None and operation.call not in seen and operation.call is not first:
                         seen.add(operation.call)
                         yield Hit(operation.call, f"The default process group was made at line {first.lineno} already")
                     first = first or operation.call

@@ -73,6 +73,11 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.calls("torch.load"):
         if argument(call, 1, "map_location") is not None or has_rest(call) or not _is_state(call, context, scope):
             continue
+        others = [
+            c for c, s in context.calls("torch.load") if s is scope and argument(c, 1, "map_location") is not None
+        ]
+        if any(c.args and call.args and ast.dump(c.args[0]) == ast.dump(call.args[0]) for c in others):
+            continue  # the other branch maps it
         edit = append_argument(context, call, 'map_location="cpu"')
         yield Hit(
             call,
