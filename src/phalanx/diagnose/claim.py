@@ -11,6 +11,7 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role, Stage
 
 WORDLESS = "died-without-words"  # the cause of a claim that rests on exit statuses alone
+_MOST_VALUES = 4  # of one capture that a text lists
 SPECIFIC = 30  # rules below this priority are general catches
 
 
@@ -80,9 +81,11 @@ class Claim:
 
     @property
     def captures(self) -> dict[str, str]:
-        """Everything captured, the root's own first."""
+        """Everything captured, the root's own first; of a capture `peer` all different values as `peers`."""
         merged: dict[str, str] = {}
+        found: dict[str, dict[str, None]] = {}
         for proof in sorted(self.proofs, key=lambda proof: proof.role is not Role.ROOT):
             for name, value in proof.captures.items():
                 merged.setdefault(name, value)
-        return merged
+                found.setdefault(f"{name}s", {}).setdefault(value)
+        return {name: ", ".join([*values][:_MOST_VALUES]) for name, values in found.items()} | merged

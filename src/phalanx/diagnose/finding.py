@@ -25,6 +25,7 @@ def as_finding(claim: Claim, history: History) -> Finding:
         "culprits": name_ranks(claim.culprits),
         "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
         "where": _where(claim),
+        "own_hosts": ", ".join(sorted({proof.event.host for proof in claim.roots if proof.event.host})),
     }
     after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
     if claim.accusation.strategy in ("outlasted", "came-alone") and claim.depth is Claims.VICTIM:
