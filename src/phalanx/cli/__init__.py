@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from phalanx.cli.verbs import app as app
@@ -23,23 +25,58 @@ def main() -> None:
     """Entry point: 0 nothing wrong, 1 findings, 2 the tool could not do its work."""
     # What is loaded at the start stays: looking through it for garbage again and again takes a fifth of the start.
     gc.set_threshold(100_000, 20, 50)
+    _complete_streams()
     try:
-        if sys.argv[1:2] == ["diagnose"]:
-            from phalanx.cli.diagnosing import plain_request
-
-            request = plain_request(sys.argv[2:])
-            if request is not None:
-                sys.exit(request.run())
-        if sys.argv[1:2] == ["check"] and len(sys.argv) > 2:
-            from phalanx.cli.linting import lint_request
-
-            lint = lint_request(sys.argv[2:])
-            if lint is not None:
-                sys.exit(lint.run())
-        from phalanx.cli.verbs import app as whole
-
-        whole()
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()  # here, where an error can still be said
     except BrokenPipeError:
         # The reader of a pipe went away (`| head`): that is no error of ours.
-        sys.stderr.close()
-        sys.exit(1)
+        _leave(1)
+    except OSError as error:  # a disk that is full, a folder that cannot be read
+        place = f"{error.filename}: " if error.filename else ""
+        with suppress(OSError):
+            sys.stderr.write(f"phalanx: {place}{error.strerror or error}\n")
+            sys.stderr.flush()
+        _leave(2)
+
+
+def _run() -> None:
+    if sys.argv[1:2] == ["diagnose"]:
+        from phalanx.cli.diagnosing import plain_request
+
+        request = plain_request(sys.argv[2:])
+        if request is not None:
+            sys.exit(request.run())
+    if sys.argv[1:2] == ["check"] and len(sys.argv) > 2:
+        from phalanx.cli.linting import lint_request
+
+        lint = lint_request(sys.argv[2:])
+        if lint is not None:
+            sys.exit(lint.run())
+    from phalanx.cli.verbs import app as whole
+
+    whole()
+
+
+def _complete_streams() -> None:
+    """Put /dev/null where a standard stream is closed (`>&-`): the next file opened would take its place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _leave(status: int) -> NoReturn:
+    """End without another try to write what could not be written."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nothing, number)
+    sys.exit(status)

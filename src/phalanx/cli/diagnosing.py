@@ -44,6 +44,8 @@ class Request:
         except BrokenPipeError:
             raise
         except OSError as error:
+            if self.output is None:
+                raise
             return _told(f"cannot write {self.output}: {error.strerror}", 2)
         return _status(report)
 

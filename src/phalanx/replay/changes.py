@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phalanx.model.foreign import read_object, read_text
 from phalanx.replay.command import Command
 from phalanx.replay.record import SOURCES
 from phalanx.replay.recordings import Recording
@@ -70,7 +70,7 @@ def is_same_stack(then: dict[str, Any], replayed: Path) -> bool:
 
 def _meta(folder: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads((folder / "meta.json").read_text(encoding="utf-8")))
+        return read_object(folder / "meta.json")
     except (OSError, ValueError):
         return {}
 
@@ -86,7 +86,7 @@ def _sources(bundle: Path, then: dict[str, str], now: dict[str, str], folder: Pa
 
 def _first_changed_line(kept: Path, current: Path) -> str:
     try:
-        before = kept.read_text(encoding="utf-8").splitlines()
+        before = read_text(kept).splitlines()
         after = redact(current.read_text(encoding="utf-8", errors="replace")).splitlines()
     except (OSError, ValueError):
         return ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from phalanx.model.foreign import read_object
 from phalanx.replay.changes import Change, changes_between, is_same_stack
 from phalanx.replay.command import Command
 from phalanx.replay.recordings import Recording, ReplayError, lines_of
@@ -223,7 +223,7 @@ def _recorded_end(recording: Recording, rank: int) -> str | None:
     if raised:
         return str(raised[-1])
     try:
-        found = json.loads((recording.attempt / f"rank{rank}" / "exit.json").read_text(encoding="utf-8"))
+        found = read_object(recording.attempt / f"rank{rank}" / "exit.json")
         code = int(found["code"])
     except (OSError, ValueError, KeyError):
         return None

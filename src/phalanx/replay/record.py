@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from phalanx import private
 from phalanx.model import bundle as layout
+from phalanx.model.foreign import read_object
 from phalanx.sources.secrets import redact
 
 INSIDE = Path(__file__).parent / "inside"
@@ -51,8 +51,8 @@ def keep_sources(bundle: Path, folder: Path) -> None:
     wanted: dict[str, str] = {}
     for meta in bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"):
         try:
-            wanted |= json.loads(meta.read_text(encoding="utf-8")).get("sources", {})
-        except (OSError, ValueError):
+            wanted |= dict(read_object(meta).get("sources", {}))
+        except (OSError, ValueError, TypeError):
             continue
     left = _MOST_SOURCE
     for name, digest in sorted(wanted.items()):
@@ -73,7 +73,7 @@ def framework_of(bundle: Path) -> str:
     """Whose collectives were recorded."""
     for meta in bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"):
         try:
-            return str(json.loads(meta.read_text(encoding="utf-8"))["framework"])
+            return str(read_object(meta)["framework"])
         except (OSError, ValueError, KeyError):
             continue
     return "torch"
@@ -84,8 +84,8 @@ def lacks_steps(bundle: Path) -> bool:
     found = []
     for meta in bundle.glob(f"attempt*/rank*/{layout.RECORD}/meta.json"):
         try:
-            told = json.loads(meta.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            told = read_object(meta)
+        except (OSError, ValueError, TypeError):
             continue
         if "steps" in told and told.get("framework") != "tensorflow":
             found.append(int(told["steps"]))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from phalanx.model import bundle as layout
+from phalanx.model.foreign import read_json, read_object
 from phalanx.replay.inside.phalanx_record.fingerprints import NAME
 from phalanx.replay.inside.phalanx_record.journal import LOG, whole_lines
 
-_RANK = re.compile(r"rank(\d+)")
+_RANK = re.compile(r"rank(\d{1,7})")
+_MOST_RANKS = 1 << 20
 
 
 class ReplayError(Exception):
@@ -45,22 +46,22 @@ class Recording:
     def environment(self, rank: int) -> dict[str, str]:
         """The variables that the rank had, secrets redacted."""
         try:
-            found = json.loads(
-                (layout.rank_folder(self.attempt, rank) / layout.ENVIRONMENT).read_text(encoding="utf-8")
-            )
+            found = read_object(layout.rank_folder(self.attempt, rank) / layout.ENVIRONMENT)
         except (OSError, ValueError):
             return {}
-        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+        return {name: str(value) for name, value in found.items() if "\0" not in f"{name}{value}"}
 
 
 def open_recording(bundle: Path, attempt: int | None = None) -> Recording:
     """The recording of the last attempt, or of the one asked for."""
     try:
-        manifest = json.loads((bundle / layout.MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(bundle / layout.MANIFEST)
     except (OSError, ValueError) as error:
         raise ReplayError(f"{bundle} is no bundle of `phalanx run`: {error}") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("command"), list) or "size" not in manifest:
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("command"), list):
         raise ReplayError(f"{bundle}: its manifest does not say what was run")
+    if not isinstance(manifest.get("size"), int) or not 0 < manifest["size"] <= _MOST_RANKS:
+        raise ReplayError(f"{bundle}: its manifest does not say how many ranks there were")
     folders = layout.attempts_of(bundle)
     if attempt is not None:
         folders = [folder for folder in folders if folder.name == f"attempt{attempt}"]
@@ -83,10 +84,10 @@ def _ranks(attempt: Path) -> dict[int, dict[str, Any]]:
         if match is None:
             continue
         try:
-            meta = json.loads((folder / layout.RECORD / "meta.json").read_text(encoding="utf-8"))
+            meta = read_object(folder / layout.RECORD / "meta.json")
         except (OSError, ValueError):
             continue
-        if isinstance(meta, dict) and meta.get("schema") == "phalanx.record/1":
+        if meta.get("schema") == "phalanx.record/1":
             found[int(match[1])] = meta
     return dict(sorted(found.items()))
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import Event, EventKind, bundle
+from phalanx.model.foreign import read_object
 from phalanx.sources.text import clean_text
 
 _EXIT_SCHEMA = "phalanx.exit/1"
-_LARGEST = 64 << 20
 _NUMBERED = re.compile(r"(?P<what>stacks|collectives)-(?P<number>\d+)\.(?:txt|json|pickle)")
 _EVIDENCE = (bundle.OUTPUT, bundle.EXIT, "error.json")
 END_OF_SERVICE = "end of service"
@@ -35,13 +35,10 @@ def is_bundle(folder: Path) -> bool:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest; empty if there is none."""
     try:
-        path = folder / bundle.MANIFEST
-        if path.stat().st_size > _LARGEST:
-            return {}
-        loaded = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError):
+        loaded = read_object(folder / bundle.MANIFEST)
+    except (OSError, ValueError):
         return {}
-    return loaded if isinstance(loaded, dict) and isinstance(loaded.get("schema"), str) else {}
+    return loaded if isinstance(loaded.get("schema"), str) else {}
 
 
 # how another rank ended would be taken for how this one did
@@ -73,10 +70,10 @@ def _last_snapshot(rank: Path) -> Iterator[Path]:
 
 def earlier_attempts(folder: Path) -> list[str]:
     """Why each earlier attempt ended, oldest first."""
-    manifest = read_manifest(folder)
+    attempts = read_manifest(folder).get("attempts")
     return [
         f"attempt {attempt.get('attempt')}: {why_ended(folder, attempt)}; started again"
-        for attempt in manifest.get("attempts", ())
+        for attempt in (attempts if isinstance(attempts, list) else ())
         if isinstance(attempt, dict) and attempt.get("restarted")
     ]
 
@@ -88,8 +85,8 @@ def why_ended(folder: Path, attempt: Mapping[str, Any]) -> str:
         return reason
     file = bundle.rank_folder(bundle.attempt_folder(folder, attempt["attempt"]), ranks[0]) / bundle.EXIT
     try:
-        why = json.loads(file.read_text(encoding="utf-8")).get("why") or {}
-    except (OSError, ValueError, AttributeError):
+        why = read_object(file).get("why") or {}
+    except (OSError, ValueError):
         return reason
     told = why.get("text") or why.get("error") if isinstance(why, dict) else None
     return f"{reason} ({told})" if told else reason
@@ -116,6 +113,10 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data)
 
 
+def _ranks_in(value: object) -> tuple[int, ...]:
+    return tuple(rank for rank in value if isinstance(rank, int)) if isinstance(value, (list, tuple)) else ()
+
+
 def read_watch(name: str, text: str) -> list[Event]:
     """What the watch saw. A last line that was cut off by a kill is left out."""
     events = []
@@ -128,10 +129,10 @@ def read_watch(name: str, text: str) -> list[Event]:
             continue
         kind = _KINDS.get(seen["kind"], EventKind.LINE)
         data = seen.get("data") if isinstance(seen.get("data"), dict) else {}
-        ranks = tuple(rank for rank in seen.get("ranks", ()) if isinstance(rank, int))
+        ranks = _ranks_in(seen.get("ranks"))
         only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
         facts = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
-        facts["missing"] = tuple(rank for rank in facts.get("missing") or () if isinstance(rank, int))
+        facts["missing"] = _ranks_in(facts.get("missing"))
         events.append(
             Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=facts)
         )

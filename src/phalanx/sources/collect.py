@@ -15,7 +15,7 @@ from phalanx.sources.cuts import begins_within, leaves_out
 from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import ranks_of_files
 from phalanx.sources.gate import GatedNeedles
-from phalanx.sources.inputs import DAMAGE, Input, looks_binary, plain_stream
+from phalanx.sources.inputs import DAMAGE, Input, TooMuchError, looks_binary, plain_stream
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.pasted import Reduction, is_all_words, program_output
@@ -98,6 +98,8 @@ class Collector:
                     stream, true_line = unwrapped(stream)
                     reader.read(stream, progress, room, is_plain=stream is raw, true_line=true_line)
                     reader.end(reduction)
+            except TooMuchError as error:  # what was read of it counts
+                found.unchecked.append(Unchecked(f"{one.name}: {error}", "the part of the log around the failure"))
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found

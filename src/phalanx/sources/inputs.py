@@ -13,6 +13,7 @@ import lzma
 import os
 import stat
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ _MODEL_FILES = frozenset(
     {".pt", ".pth", ".ckpt", ".safetensors", ".h5", ".keras", ".npz", ".npy", ".parquet", ".arrow"}
 )
 _MOST_FILES = 20_000
+_MOST_LAYERS = 4  # of compression
+# A file that unpacks into so many bytes, and so many times its size, is made to keep us: it is read for so many seconds.
+_MOST_UNPACKED, _MOST_TIMES, _PATIENCE = 8 << 20, 60, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +148,66 @@ class _Utf8From(io.RawIOBase):
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 _BOMS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
 _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], object]], ...] = (
-    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw, mode="rb")),
     (b"\x28\xb5\x2f\xfd", lambda raw: zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
 )
 
 
-def plain_stream(raw: BinaryIO) -> BinaryIO:
-    """The stream decompressed and in UTF-8, told by its first bytes and not by its name."""
+class TooMuchError(OSError):
+    """A file that unpacks into more than a log ever holds."""
+
+
+class _Counted(io.RawIOBase):
+    """A stream, and how much of it was read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = cast(io.BufferedReader, self._stream).readinto1(buffer)
+        self.count += count
+        return count
+
+
+class _Unpacked(io.RawIOBase):
+    """What a decompressor makes, until it has made far more than a log holds and has been at it for too long."""
+
+    def __init__(self, packed: IO[bytes], opener: Callable[[IO[bytes]], object]) -> None:
+        self._packed = _Counted(packed)
+        self._stream = cast(io.RawIOBase, opener(io.BufferedReader(self._packed, 1 << 14)))
+        self._made = 0
+        self._began = time.monotonic()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = self._stream.readinto(buffer) or 0
+        self._made += count
+        is_bomb = self._made > max(_MOST_UNPACKED, _MOST_TIMES * self._packed.count)
+        if is_bomb and time.monotonic() - self._began > _PATIENCE:
+            times = self._made // max(self._packed.count, 1)
+            raise TooMuchError(
+                f"unpacks into {times} times its size: read for {_PATIENCE:g} s, up to {self._made >> 20} MiB"
+            )
+        return count
+
+
+def plain_stream(raw: BinaryIO, layers: int = _MOST_LAYERS) -> BinaryIO:
+    """The stream decompressed and in UTF-8, told by its first bytes and not by its name. Raises TooMuchError for endless nesting."""
     stream = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
     head = stream.peek(64)[:64]
     for magic, opener in _MAGIC:
         if head.startswith(magic):
-            return plain_stream(io.BufferedReader(cast(io.RawIOBase, opener(stream)), 1 << 16))
+            if not layers:
+                raise TooMuchError(f"compressed more than {_MOST_LAYERS} times over")
+            return plain_stream(io.BufferedReader(_Unpacked(stream, opener), 1 << 16), layers - 1)
     for bom, encoding in _BOMS:
         if head.startswith(bom) and b"\x00" in head:  # without zeros it is a log that begins with odd bytes
             return io.BufferedReader(_Utf8From(stream, encoding))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from typing import Any
 
@@ -26,6 +27,15 @@ _LOOKED_AFTER = 64 * 1024 * 1024  # bytes
 def private(path: str, flags: int) -> int:
     """For `open`: a file that is made new can be read by its owner alone."""
     return os.open(path, flags, 0o600)
+
+
+def regular(path: str, flags: int) -> int:
+    """For `open`: a recording may come from anybody, and a pipe or a device in a file's place would never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is not a regular file")
+    return descriptor
 
 
 class DiskFullError(OSError):
@@ -160,11 +170,11 @@ class TensorFile:
 def whole_lines(path: str) -> list[dict[str, Any]]:
     """The whole lines of a log; a kill may have cut the last one. Raises OSError."""
     found = []
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=regular) as file:
         for text in file:
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 break
             if isinstance(line, dict):
                 found.append(line)

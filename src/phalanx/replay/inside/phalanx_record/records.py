@@ -9,7 +9,7 @@ from typing import Any
 
 from .entries import share
 from .fingerprints import NAME
-from .journal import LOG, META, tensor_file, whole_lines
+from .journal import LOG, META, regular, tensor_file, whole_lines
 from .memory import Bytes
 
 Line = dict[str, Any]
@@ -76,7 +76,7 @@ class Record:
         if file not in self._files:
             path = os.path.join(self.folder, tensor_file(file))
             try:
-                with open(path, "rb") as opened:
+                with open(path, "rb", opener=regular) as opened:
                     self._files[file] = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
             except (OSError, ValueError) as error:
                 raise BrokenRecordError(f"{path}: {error}") from error
@@ -152,9 +152,9 @@ def put(tensors: list[Any], pieces: list[memoryview]) -> None:
 
 def _read_meta(folder: str) -> dict[str, Any]:
     try:
-        with open(os.path.join(folder, META), encoding="utf-8") as file:
+        with open(os.path.join(folder, META), encoding="utf-8", opener=regular) as file:
             return dict(json.load(file))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise BrokenRecordError(f"no recording in {folder}: {error}") from error
 
 
