@@ -74,8 +74,13 @@ def test_ctrl_c_ends_it_on_all_hosts(project: Path) -> None:
 
 def test_dry_run_says_what_would_happen_and_does_nothing(project: Path) -> None:
     (project / "train.py").write_text(SCRIPT)
-    done = _phalanx(project, "-n", "4", "--on", "ssh://a,b", "--dry-run", "train.py")
+    (project / ".env").write_text("SECRET=1")
+    done = _phalanx(project, "-n", "4", "--on", "ssh://a,b", "--env", "MY_WORD=opensesame", "--dry-run", "train.py")
     assert done.returncode == 0, done.stderr
+    assert "opensesame" not in done.stdout, "values of variables stand in nobody's arguments"
+    assert "3 files travel from" in done.stdout
+    assert "    helper.py (16 bytes)\n" in done.stdout
+    assert "    not .env: credentials" in done.stdout
     assert "a: ranks 0 to 1" in done.stdout
     assert "-- b 'exec " in done.stdout
     assert not (project / "phalanx-runs").exists()

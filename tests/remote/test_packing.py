@@ -43,13 +43,41 @@ def test_what_is_packed_is_what_arrives(tmp_path: Path) -> None:
     there.mkdir()
     write(project, train_dot_py="print(1)\n", **{"a b;$(touch x)": "odd"})
     (project / "link.py").symlink_to("train.py")
-    assert pack(project, tmp_path / "p.tar") == 3
+    assert len(pack(project, tmp_path / "p.tar").files) == 3
     (project / "train.py").write_text("edited after submission")
     unpack(tmp_path / "p.tar", there)
     assert (there / "train.py").read_text() == "print(1)\n"
     assert (there / "a b;$(touch x)").read_text() == "odd"
     assert (there / "link.py").read_text() == "print(1)\n"
     assert not (there / "link.py").is_symlink()
+
+
+def test_credentials_and_links_out_never_travel(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    secret = tmp_path / "outside.txt"
+    secret.parent.mkdir(exist_ok=True)
+    secret.write_text("outside")
+    (tmp_path / "far").mkdir()
+    names = [
+        ".env", ".env.production", "prod.env", ".netrc", "server.pem", "tls.key", ".ssh/config", "conf/.aws/credentials", "credentials.json", "my-service-account.json",
+        "id_ed25519", "secrets.yaml", ".kube/config", "kubeconfig", ".pypirc", "terraform.tfstate", "innocent.dat",
+    ]  # fmt: skip
+    kept = ["train.py", ".env.example", "id_ed25519.pub", "keys.py", "monkey.txt", "environment.yml"]
+    for name in names + kept:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" if name != "innocent.dat" else "-----BEGIN EC PRIVATE KEY-----\nabc\n")
+    (root / "out.txt").symlink_to(secret)
+    (root / "away").symlink_to(tmp_path / "far")
+    (root / "hidden.txt").symlink_to(".env")
+    packed = pack(root, tmp_path / "p.tar")
+    assert sorted(name for name, _ in packed.files) == sorted(kept)
+    with tarfile.open(tmp_path / "p.tar") as archive:
+        assert sorted(archive.getnames()) == sorted(kept)
+    assert sorted(packed.links) == ["away/", "out.txt"]
+    assert "hidden.txt" in packed.credentials
+    assert "left out as credentials" in packed.summary()
+    assert "largest: " in packed.summary()
 
 
 def test_too_much_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import shutil
+import sys
 import threading
 import time
 import weakref
@@ -22,6 +23,7 @@ from phalanx.calls.failing import failure_of, missing_result
 from phalanx.calls.settings import Settings
 from phalanx.calls.travel import framework_of, modules_to_copy, search_path
 from phalanx.model import bundle as layout
+from phalanx.model.printable import printable
 from phalanx.remote.agreement import needed_packages
 from phalanx.remote.driver import Driver
 from phalanx.remote.dry_run import describe_plan
@@ -269,7 +271,9 @@ def _packed(
     if not travels:
         return replace(job, call=call, path=tuple(search_path()))
     project = folder / "project.tar"
-    pack(root, project)
+    packed = pack(root, project)
+    if packed.credentials or packed.links:
+        sys.stderr.write(f"phalanx: {len(packed.files)} files travel with {job.name}: {printable(packed.summary())}\n")
     packages = needed_packages(job.framework, named_modules(call))
     return replace(job, call=call, project=project, root=str(root), path=tuple(search_path()), packages=packages)
 

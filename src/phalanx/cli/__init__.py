@@ -8,6 +8,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from phalanx.cli.terminal import install
+
 if TYPE_CHECKING:
     from phalanx.cli.verbs import app as app
 
@@ -26,6 +28,7 @@ def main() -> None:
     # What is loaded at the start stays: looking through it for garbage again and again takes a fifth of the start.
     gc.set_threshold(100_000, 20, 50)
     _complete_streams()
+    install()
     try:
         try:
             _run()

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from phalanx.cli.replay import ReplayFormat
+from phalanx.model.printable import printable_tree
 from phalanx.replay.compare import Comparison, compare
 from phalanx.replay.recordings import ReplayError, open_recording
 
@@ -43,6 +44,7 @@ def compare_runs(
 
 
 def _print(found: Comparison) -> None:
+    found = printable_tree(found)
     parting = found.parting
     if parting is None:
         typer.echo(

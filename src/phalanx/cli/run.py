@@ -59,7 +59,13 @@ def run(
     framework: Annotated[
         str | None, typer.Option(help="torch, tensorflow, keras, horovod, jax, mpi or none; else the script tells it.")
     ] = None,
-    env: Annotated[list[str] | None, typer.Option("--env", help="A variable for every rank: NAME=VALUE.")] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            help="A variable for every rank: NAME=VALUE, or NAME for its value here, which no list of processes shows.",
+        ),
+    ] = None,
     devices: Annotated[
         str | None, typer.Option(help="Devices to use: 0,1,2,3; by rank: 0/1,2; none to hide them all.")
     ] = None,
@@ -212,7 +218,9 @@ def _variables(given: list[str], option: str = "--env") -> dict[str, str]:
     found = {}
     for item in given:
         name, mark, value = item.partition("=")
-        if not mark or not name:
+        if not mark and option == "--env" and name in os.environ:
+            value = os.environ[name]
+        elif not mark or not name:
             raise PlanError(f"{option} {item}: give NAME=VALUE")
         found[name] = value
     return found

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.model import Report
+from phalanx.model.printable import printable
 from phalanx.model.trace import CallState, Traces
 from phalanx.report.formation import render_formation
 from phalanx.report.perfetto import write_perfetto
@@ -63,14 +64,14 @@ def trace(
     jobs = _read(paths)
     traces = _only(jobs[0], group) if group else jobs[0]
     for note in _about(jobs, traces):
-        console.print(Text(note), soft_wrap=True)
+        console.print(Text(printable(note)), soft_wrap=True)
     report = diagnose_paths(paths, jobs=jobs)
     if rank is not None:
         _print_rank(traces, rank, console)
     else:
         _print_standings(traces, console)
     for item in traces.unchecked[:8]:
-        console.print(Text(f"not checked: {item.what}; needs {item.needs}", style="dim"))
+        console.print(Text(printable(f"not checked: {item.what}; needs {item.needs}"), style="dim"))
     _write_files(traces, report, html, perfetto)
     console.print()
     print_text(report, console=console)
@@ -137,7 +138,7 @@ def _print_standings(traces: Traces, console: Console) -> None:
     for name in ("ranks", "stands at", "group", "number", "state", "at"):
         table.add_column(name, overflow="fold")
     for one in standings[:_SHOWN_STANDINGS]:
-        table.add_row(*(Text(text) for text in _cells(one)))
+        table.add_row(*(Text(printable(text)) for text in _cells(one)))
     console.print()
     console.print(table)
     if len(standings) > _SHOWN_STANDINGS:
@@ -169,7 +170,7 @@ def _print_rank(traces: Traces, rank: int, console: Console) -> None:
     for row in own.iter_rows(named=True):
         peer = f" with rank {row['peer']}" if row["peer"] is not None else ""
         cells = (str(row["seq"]), f"{row['op']}{peer}", labels.get(row["group"], "?"), row["shape"] or "", words[CallState(row["state"])], (row["place"] or "").rsplit("/", 1)[-1])  # fmt: skip
-        table.add_row(*(Text(text) for text in cells))
+        table.add_row(*(Text(printable(text)) for text in cells))
     console.print(Text(f"\nthe last {len(own)} calls of rank {rank}", style="bold"))
     console.print(table)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import secrets
 import sys
 import time
@@ -23,6 +24,9 @@ from phalanx.remote.link import MOST_PAYLOAD, Message
 from phalanx.sources.secrets import redact
 
 TOKEN_FILE = "token"
+_FOR_AGENT = re.compile(
+    r"PATH|PYTHONPATH|PYTHONHOME|LD_LIBRARY_PATH|VIRTUAL_ENV|TMPDIR|\w+_VISIBLE_DEVICES|\w+_SOCKET_IFNAME|PHALANX_(?!TOKEN)\w+"
+)
 _LOOK = 0.3  # seconds between two looks at the engine, and at whether the user has given up
 _WORDS_AFTER_LOSS = 3.0  # seconds in which an engine may still say why an agent is gone
 _LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
@@ -37,7 +41,8 @@ def agent_command(job: Job) -> tuple[str, ...]:
 
 def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PORT") -> Request:
     """What the engine is asked for. Without a token it is good for a plan only."""
-    environment = dict(job.environment)
+    # Ranks get their variables over the agent's line; on the way to the agent they would stand in some process' arguments.
+    environment = {name: value for name, value in job.environment.items() if _FOR_AGENT.fullmatch(name)}
     if job.backend.REACH is not Reach.STREAMS:
         environment |= {"PHALANX_DRIVER": driver, "PHALANX_TOKEN_FILE": str(folder.absolute() / TOKEN_FILE)}
     return Request(

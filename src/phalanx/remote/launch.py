@@ -19,7 +19,7 @@ from phalanx.remote.driver import Driver
 from phalanx.remote.dry_run import describe_plan
 from phalanx.remote.gathering import plan_job
 from phalanx.remote.job import Job, Outcome, StartError
-from phalanx.remote.packing import PackingError, pack
+from phalanx.remote.packing import Packed, PackingError, pack, survey
 from phalanx.remote.viewer import Viewer
 from phalanx.run.bundle import make_folder
 from phalanx.run.plan import Plan, PlanError
@@ -84,9 +84,25 @@ def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
 def preview(job: Job) -> str:
     """What would happen. Raises PlanError."""
     try:
-        return describe_plan(job, plan_job(job, Path("phalanx-runs", "JOB", "job")))
-    except BackendError as error:
+        text = describe_plan(job, plan_job(job, Path("phalanx-runs", "JOB", "job")))
+        return text if job.backend.NAME == "local" else f"{text}\n{_listing(survey(Path.cwd()))}"
+    except (BackendError, PackingError) as error:
         raise PlanError(str(error)) from error
+
+
+def _count(packed: Packed) -> str:
+    count = len(packed.files)
+    return f"{count} file{'s travel' if count != 1 else ' travels'}"
+
+
+def _listing(packed: Packed) -> str:
+    """Every file that would travel."""
+    lines = [
+        f"{_count(packed)} from {Path.cwd()}: {packed.summary()}",
+        *(f"    {name} ({size} bytes)" for name, size in packed.files),
+    ]
+    left = [(name, "credentials") for name in packed.credentials] + [(name, "leads out") for name in packed.links]
+    return "\n".join([*lines, *(f"    not {name}: {why}" for name, why in left)])
 
 
 def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
@@ -97,9 +113,9 @@ def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
         driver = Driver(job, folder, Viewer(screen, job.workers))
         if job.backend.NAME != "local":
             project = driver.keeping.job / "project.tar"
-            files = pack(Path.cwd(), project)
+            packed = pack(Path.cwd(), project)
             driver.job = replace(job, project=project, root=str(Path.cwd()))
-            screen.say(f"{files} file{'s travel' if files != 1 else ' travels'} with the job from {Path.cwd()}")
+            screen.say(f"{_count(packed)} with the job from {Path.cwd()}: {packed.summary()}")
     except (BackendError, PackingError) as error:
         raise PlanError(str(error)) from error
     screen.say(f"{job.workers} ranks on {job.backend.NAME}, {plan.told_by}")

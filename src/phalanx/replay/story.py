@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from phalanx.model.printable import printable_tree
 from phalanx.replay.divergence import Judgement, Verdict
 
 _TITLES = {
@@ -24,6 +25,7 @@ _TITLES = {
 
 def print_judgement(judgement: Judgement, color: bool = True) -> None:
     """To standard output."""
+    judgement = printable_tree(judgement)
     console = Console(no_color=not color, highlight=False, soft_wrap=False, width=None if color else 110)
     good = judgement.status == 0
     mark = Text("✓ " if good else "✗ ", "bold green" if good else "bold red")

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phalanx.model import Finding, Report
+from phalanx.model.printable import printable_tree
 from phalanx.model.ranks import name_ranks
 
 _WIDTH_IN_PIPE = 110
@@ -18,6 +19,7 @@ _SHOWN_UNCHECKED = 6
 def print_checked(report: Report, seconds: float, console: Console | None = None) -> None:
     """All findings, best first; a word on what was looked at and what was not."""
     console = console or Console(highlight=False)
+    report = printable_tree(report)
     if console.is_terminal:
         _print(report, seconds, console)
         return
@@ -59,11 +61,11 @@ def _print_finding(finding: Finding, console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("  what", finding.summary)
+    table.add_row("  what", Text(finding.summary))
     if finding.culprit_ranks or finding.culprit_hosts:
-        table.add_row("  who", _who(finding))
+        table.add_row("  who", Text(_who(finding)))
     for number, fix in enumerate(finding.fixes[:2]):
-        table.add_row("  fix" if number == 0 else "  or", f"{fix.title}: {fix.do}")
+        table.add_row("  fix" if number == 0 else "  or", Text(f"{fix.title}: {fix.do}"))
     console.print(table)
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Evidence, Finding, Fix, Report, Role
+from phalanx.model.printable import printable_tree
 from phalanx.model.ranks import name_ranks
 
 _WIDTH_IN_PIPE = 110
@@ -22,6 +23,7 @@ _STYLE = {"confirmed": "bold red", "likely": "bold red", "possible": "bold yello
 def print_text(report: Report, *, everything: bool = False, console: Console | None = None) -> None:
     """Print the report; `everything` adds all findings, evidence and fixes."""
     console = console or Console(highlight=False)
+    report = printable_tree(report)
     if console.is_terminal:
         _print(report, console, everything)
         return
@@ -71,7 +73,8 @@ def _print_finding(finding: Finding, report: Report, console: Console, everythin
     evidence = finding.evidence if everything else finding.evidence[:_SHOWN_EVIDENCE]
     for number, item in enumerate(evidence):
         table.add_row("why" if number == 0 else "", _evidence_line(item))
-    table.add_row("kind", ("Distributed: " if finding.distributed_specific else "Ordinary: ") + finding.distributed_why)
+    kind = ("Distributed: " if finding.distributed_specific else "Ordinary: ") + finding.distributed_why
+    table.add_row("kind", Text(kind))
     fixes = finding.fixes if everything else finding.fixes[:_SHOWN_FIXES]
     for number, fix in enumerate(fixes, 1):
         table.add_row("", "")

@@ -11,8 +11,10 @@ import select
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TextIO
 
+from phalanx.model.printable import printable, safe, safe_bytes
 from phalanx.model.ranks import ranges
 from phalanx.run.fold import Said
 
@@ -41,6 +43,10 @@ class Screen:
             False: wants_colour(sys.stderr if only_errors else sys.stdout),
             True: wants_colour(sys.stderr),
         }
+        self._is_terminal = {
+            False: (sys.stderr if only_errors else sys.stdout).isatty(),
+            True: sys.stderr.isatty(),
+        }
         self.has_status = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._status = ""
         self._is_shown = False
@@ -55,6 +61,8 @@ class Screen:
                 self._write(self._fds[bool(current)], b"".join(parts))
                 parts = []
             current = said.is_error
+            if self._is_terminal[said.is_error]:
+                said = replace(said, text=safe_bytes(said.text))
             parts.append(said.text + b"\n" if is_alone else self._prefixed(said))
         if parts:
             self._write(self._fds[bool(current)], b"".join(parts))
@@ -70,14 +78,15 @@ class Screen:
     def say(self, text: str) -> None:
         """A line of our own, on standard error."""
         name = "\x1b[1mphalanx:\x1b[0m" if self._colour[True] else "phalanx:"
-        self._write(self._fds[True], f"{name} {text}\n".encode("utf-8", "replace"))
+        self._write(self._fds[True], f"{name} {printable(text)}\n".encode("utf-8", "replace"))
 
     def say_block(self, text: str) -> None:
         """Several lines of our own, as they are."""
-        self._write(self._fds[True], (text.rstrip("\n") + "\n").encode("utf-8", "replace"))
+        self._write(self._fds[True], (safe(text).rstrip("\n") + "\n").encode("utf-8", "replace"))
 
     def set_status(self, text: str) -> None:
         """Show this as the last line, in a terminal."""
+        text = printable(text)
         if not self.has_status or text == self._status:
             return
         self._clear()
