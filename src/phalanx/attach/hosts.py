@@ -168,7 +168,7 @@ def by_slurm(job: str, python: str | None = None) -> list[Reach]:
     if not nodes.isdigit():
         raise AttachError(f"Slurm knows no running job {job}")
     options = (f"--jobid={job}", "--overlap", f"--nodes={nodes}", "--ntasks-per-node=1", "--mem=0")
-    return [Reach(f"Slurm job {job}", ("srun", *options, *collect_command(python)))]
+    return [Reach(f"Slurm job {job}", ("srun", *options, *collect_command(python), "--within", f"SLURM_JOB_ID={job}"))]
 
 
 def by_kubectl(selector: str, python: str | None = None) -> list[Reach]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from phalanx.attach.discovery import FoundJob
 from phalanx.attach.judge import judge
-from phalanx.attach.looks import JobMotion, look_at_job
+from phalanx.attach.looks import JobMotion
 from phalanx.attach.state import JobState, State, state_of
+from phalanx.attach.target import Target
 from phalanx.model.bundle import rank_folder, stacks_file
 from phalanx.model.ranks import name_ranks
 from phalanx.run.bundle import BundleWriter
@@ -38,22 +39,15 @@ class Seen:
         return any(one.kind == "stall" for one in self.observations)
 
 
-def investigate(
-    job: FoundJob,
-    say: Callable[[str], None],
-    look: Callable[[], JobMotion] | None = None,
-    rounds: int = _ROUNDS,
-) -> Seen:
+def investigate(target: Target, say: Callable[[str], None], rounds: int = _ROUNDS) -> Seen:
     """Look and decide. Takes three seconds if the job works or has been quiet for long, else up to fifteen."""
-    pids = {one.identity.rank: one.process.pid for one in job.ranks}
-    look = look or (lambda: look_at_job(pids, job.size))
-    motion = look()
+    job, motion = target.job, target.look()
     found, watched = state_of(motion), motion.seconds
     for _ in range(rounds - 1):
         if found.state is not State.HUNG or max(watched, motion.quiet or 0.0) >= _SURE_S:
             break
         say(f"{name_ranks(found.waiting) or 'the ranks'} wait; looking longer to tell a hang from a slow step")
-        motion = look()
+        motion = target.look()
         found, watched = state_of(motion), watched + motion.seconds
     quiet = max(watched, motion.quiet or 0.0)
     gone = dict.fromkeys(rank for rank in job.missing if rank not in motion.ranks)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
 
 from phalanx.attach.connected import jobs_by_connections, numbered_by_stacks
 from phalanx.attach.discovery import FoundJob, Process, all_processes, ancestors, jobs_by_variables
@@ -14,10 +16,19 @@ class AttachError(ValueError):
     """There is nothing to attach to, or it may not be looked at; the message says what to do."""
 
 
-def find_jobs(*, everybody: bool = False) -> list[FoundJob]:
-    """The jobs of this user, or of everybody; those with most ranks first."""
+def find_jobs(*, everybody: bool = False, within: str = "") -> list[FoundJob]:
+    """The jobs of this user, or of everybody, those with most ranks first; `within` is a `NAME=value` that ranks must have."""
     processes = all_processes(lambda user: everybody or user == os.geteuid())
-    return _jobs(processes)
+    jobs = _jobs({pid: one for pid, one in processes.items() if not _is_ours(one)})
+    name, _, value = within.partition("=")
+    return [job for job in jobs if not name or (job.ranks[0].process.variables or {}).get(name) == value]
+
+
+def _is_ours(process: Process) -> bool:
+    """A process that attaches, perhaps as a task of the very engine that it looks at."""
+    return process.is_python and any(
+        pair == ("phalanx", "attach") for pair in pairwise(Path(word).name for word in process.command)
+    )
 
 
 def find_job(pid: int) -> FoundJob:

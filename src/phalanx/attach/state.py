@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from phalanx.attach.looks import JobMotion, RankMotion, own_frame
+from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.standing import Doing
 
@@ -58,8 +59,14 @@ def describe(motion: JobMotion, found: JobState) -> str:
     if found.state is State.UNSEEN:
         errors = {one.stacks.error for one in motion.ranks.values() if one.stacks.error}
         return f"No stacks of the ranks could be taken: {'; '.join(sorted(errors))}."
-    if found.state in (State.MOVING, State.COMPUTING) and not found.waiting:
-        return f"It is not hung: {name_ranks(motion.ranks)} {_verb(motion.ranks, 'works', 'work')}."
+    if not found.waiting:
+        quiet = [rank for rank in motion.ranks if rank not in found.working]
+        if not found.working:
+            places = sorted({f" at {frame.place}" if (frame := _own(one)) else "" for one in motion.ranks.values()})
+            where = places[0] if len(places) == 1 else ""
+            return f"No rank waits for another: {name_ranks(quiet)} {_verb(quiet, 'does', 'do')} nothing{where}."
+        rest = f"; {name_ranks(quiet)} {_verb(quiet, 'does', 'do')} nothing" if quiet else ""
+        return f"It is not hung: {name_ranks(found.working)} {_verb(found.working, 'works', 'work')}{rest}."
     work = "; ".join(_work(rank, motion.ranks[rank]) for rank in found.working[:4])
     waits = ""
     if found.waiting:
@@ -75,8 +82,12 @@ def _verb(ranks: Collection[int], one: str, many: str) -> str:
 
 
 def _work(rank: int, one: RankMotion) -> str:
-    frame = own_frame(one.stacks.main.frames if one.stacks.main is not None else ())
+    frame = _own(one)
     where = f" in {frame.function}() at {frame.place}" if frame is not None and "<" not in frame.function else ""
     where = where or (f" at {frame.place}" if frame is not None else "")
     rate = f" ({one.io / (1 << 20):.0f} MB/s of files)" if one.io >= _WRITES else f" ({one.cpu:.1f} cores)"
     return f"rank {rank} works{where}{rate}"
+
+
+def _own(one: RankMotion) -> Frame | None:
+    return own_frame(one.stacks.main.frames) if one.stacks.main is not None else None

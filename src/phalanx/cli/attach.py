@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from phalanx.attach.discovery import FoundJob
     from phalanx.attach.hosts import Reach
     from phalanx.attach.investigation import Seen
-    from phalanx.attach.looks import JobMotion
+    from phalanx.attach.target import Target
 
 _EXAMPLES = """\
 Examples:
@@ -30,6 +31,8 @@ Examples:
     phalanx attach --hosts a,b
 
     phalanx attach --slurm 8841
+
+    phalanx attach 41237 --watch --every 60
 
     phalanx attach 41237 --bundle hang/ --format html --output hang.html
 
@@ -61,24 +64,35 @@ def attach(
     python: Annotated[
         str | None, typer.Option("--remote-python", help="An interpreter with phalanx, elsewhere.")
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and say when it hangs and when it goes on.")] = False,
+    every: Annotated[float, typer.Option(help="With --watch: seconds between two looks.")] = 30.0,
     collect: Annotated[bool, typer.Option("--collect", hidden=True)] = False,
+    within: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
     """Say why a job that runs now hangs: who waits for whom, in which call, at which line.
 
     Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
     horovodrun, mp.spawn, or processes started by hand.
     """
+    from phalanx.attach.investigation import investigate
     from phalanx.attach.jobs import AttachError, find_jobs
+    from phalanx.attach.target import target_here, target_on
 
     try:
         if collect:
             from phalanx.attach.hosts import collect_line
 
-            print(collect_line(find_jobs(everybody=everybody)))
+            print(collect_line(find_jobs(everybody=everybody, within=within)))
             return
         reaches = _reaches(hosts, slurm, kubectl, each, python)
-        seen = _investigate_hosts(reaches, pid) if reaches else _investigate_here(pid, everybody)
-        status = _conclude(seen, bundle, form, output, everything)
+        if reaches:
+            _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
+        target = target_on(reaches, pid, _choose, _say) if reaches else target_here(pid, _choose, everybody=everybody)
+        _say(_found(target.job))
+        if watch:
+            status = _stay(target, every, everything)
+        else:
+            status = _conclude(investigate(target, _say), bundle, form, output, everything)
     except AttachError as error:
         _say(str(error))
         raise typer.Exit(2) from None
@@ -108,35 +122,22 @@ def _reaches(
     return ways.by_kubectl(kubectl, python) if kubectl is not None else []
 
 
-def _investigate_here(pid: int | None, everybody: bool) -> Seen:
+def _stay(target: Target, every: float, everything: bool) -> int:
+    """Until the job is gone; 1 if it hung at the last look."""
     from phalanx.attach.investigation import investigate
-    from phalanx.attach.jobs import find_job, find_jobs
+    from phalanx.attach.vigil import Vigil
 
-    job = find_job(pid) if pid is not None else _choose(find_jobs(everybody=everybody))
-    _say(_found(job))
-    return investigate(job, _say)
+    def hung(seen: Seen) -> None:
+        _conclude(seen, None, Format.TEXT, None, everything)
+        sys.stdout.flush()
 
+    def quietly(text: str) -> None:
+        """Between two looks there is nothing to say."""
 
-def _investigate_hosts(reaches: list[Reach], pid: int | None) -> Seen:
-    from phalanx.attach.hosts import ask_all, merge
-    from phalanx.attach.investigation import investigate
-
-    _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
-    views = {view.job.key: view for view in merge(ask_all(reaches, _say))}
-    jobs = [view.job for view in views.values()]
-    if pid is not None:
-        jobs = [job for job in jobs if any(one.process.pid == pid for one in job.ranks)]
-    job = _choose(jobs)
-    _say(_found(job))
-    first = [views[job.key].motion]
-
-    def look() -> JobMotion:
-        if first:
-            return first.pop()
-        again = {view.job.key: view.motion for view in merge(ask_all(reaches, _say))}
-        return again.get(job.key, views[job.key].motion)
-
-    return investigate(job, _say, look)
+    vigil = Vigil(lambda: investigate(target, quietly), hung, lambda seen: _say("the job goes on"), every)
+    hangs = vigil.keep()
+    _say("the job has ended")
+    return int(hangs)
 
 
 def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None, everything: bool) -> int:
@@ -158,7 +159,7 @@ def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None
     return status
 
 
-def _choose(jobs: list[FoundJob]) -> FoundJob:
+def _choose(jobs: Sequence[FoundJob]) -> FoundJob:
     """The only job, or the one that a person picks. Raises AttachError where there is none, or nobody to ask."""
     from phalanx.attach.jobs import AttachError
 

@@ -1,0 +1,60 @@
+"""The job that is looked at, on this machine or on several, and how to look at it once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from phalanx.attach.discovery import FoundJob
+from phalanx.attach.hosts import Reach, ask_all, merge
+from phalanx.attach.jobs import AttachError, find_job, find_jobs
+from phalanx.attach.looks import JobMotion, look_at_job
+
+Say = Callable[[str], None]
+Choose = Callable[[Sequence[FoundJob]], FoundJob]
+
+
+class JobEndedError(AttachError):
+    """None of the job's ranks runs any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A job, and a function that looks at it; it raises JobEndedError when there is nothing left to look at."""
+
+    job: FoundJob
+    look: Callable[[], JobMotion]
+
+
+def target_here(pid: int | None, choose: Choose, *, everybody: bool = False) -> Target:
+    """The job of a process, or the one chosen among all on this machine. Raises AttachError."""
+    job = find_job(pid) if pid is not None else choose(find_jobs(everybody=everybody))
+    pids = {one.identity.rank: one.process.pid for one in job.ranks}
+
+    def look() -> JobMotion:
+        motion = look_at_job(pids, job.size)
+        if not motion.ranks:
+            raise JobEndedError(f"{job.script}: its ranks have ended")
+        return motion
+
+    return Target(job, look)
+
+
+def target_on(reaches: Sequence[Reach], pid: int | None, choose: Choose, say: Say) -> Target:
+    """The job chosen among those on other machines, `pid` being a rank of it on any of them. Raises AttachError."""
+    views = {view.job.key: view for view in merge(ask_all(reaches, say))}
+    jobs = [view.job for view in views.values()]
+    if pid is not None:
+        jobs = [job for job in jobs if any(one.process.pid == pid for one in job.ranks)]
+    job = choose(jobs)
+    first = [views[job.key].motion]  # finding the job was the first look
+
+    def look() -> JobMotion:
+        if first:
+            return first.pop()
+        motion = next((view.motion for view in merge(ask_all(reaches, say)) if view.job.key == job.key), None)
+        if motion is None or not motion.ranks:
+            raise JobEndedError(f"{job.script}: its ranks have ended")
+        return motion
+
+    return Target(job, look)
