@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from phalanx.model import Confidence
+
 from ..conftest import Diagnose
 
 CLOSED = "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.5]:{port}. This is typically caused by a remote worker crashing."
@@ -155,8 +157,9 @@ def test_unknown_exception_still_names_rank_line_and_what_to_collect(diagnose: D
     assert report.verdict.rule is None
     assert report.verdict.culprit_ranks == (1,)
     assert "train.py:33" in report.verdict.summary
-    assert report.verdict.confidence.value == "possible"
-    assert any("log file a rank" in item.needs for item in report.not_checked)
+    assert report.verdict.confidence.value == "confirmed", "that it was raised there is certain"
+    assert report.verdict.cause_confidence is Confidence.POSSIBLE, "why it was is not"
+    assert not report.not_checked, "no other output would tell more of an exception"
 
 
 def test_several_independent_faults_give_several_findings(diagnose: Diagnose) -> None:

@@ -107,5 +107,6 @@ def test_unrecognised_exception_follows_the_contract(diagnose: Diagnose) -> None
     document = diagnose(log).to_json()
     jsonschema.validate(document, CONTRACT)
     assert document["verdict"]["rule"] is None
-    assert document["verdict"]["confidence"] == "possible"
+    verdict = document["verdict"]
+    assert (verdict["confidence"], verdict["cause_confidence"]) == ("confirmed", "possible")
     assert document["not_checked"], "it says what evidence to collect next time"

@@ -20,9 +20,10 @@ def printed(report: object, *, everything: bool = False, terminal: bool = False)
 
 
 def test_verdict_first_then_why_then_fix(diagnose: Diagnose) -> None:
-    lines = printed(diagnose(OOM)).splitlines()
-    assert lines[0].startswith("✗ ")
-    assert "fail.out-of-memory" in lines[0]
+    text = printed(diagnose(OOM))
+    lines = text.splitlines()
+    assert lines[0].startswith("✗ Rank 2 ")
+    assert "[OOM001, fail.out-of-memory, " in text
     labels = [line.split("  ")[0] for line in lines if line[:3] in ("who", "why", "kin", "fix")]
     assert labels[:3] == ["who", "why", "kind"]
     assert any(label.startswith("fix 1") for label in labels)

@@ -49,6 +49,8 @@ def _check_case(rule: Rule, case: Case, rules: Sequence[Rule]) -> list[str]:
         problems.append("has no `> message`; add the exact one, or run with --write-messages")
     elif case.message != verdict.summary:
         problems.append(f"message differs\n  expected: {case.message}\n  printed:  {verdict.summary}")
+    if case.headline is not None and case.headline != verdict.headline:
+        problems.append(f"headline differs\n  expected: {case.headline}\n  printed:  {verdict.headline}")
     problems += _check_expectations(case, verdict)
     problems += _check_cross_talk(rule, fired, rules)
     return problems
@@ -61,7 +63,7 @@ def _check_expectations(case: Case, verdict: Finding) -> list[str]:
         "symptom": verdict.symptom,
         "confidence": verdict.confidence.value,
         "distributed": str(verdict.distributed_specific).lower(),
-        "fix": verdict.fixes[0].pattern,
+        "fix": verdict.shown_fixes[0].pattern if verdict.shown_fixes else "",
     }
     problems = []
     for key, wanted in case.expects:

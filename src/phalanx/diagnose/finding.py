@@ -3,52 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
-from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.certainty import cause_confidence, confidence_of, culprit_confidence
+from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.fixes import fixes_of
+from phalanx.diagnose.headline import headline_of, raised_in, values_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
+from phalanx.diagnose.quoting import evidence_of, place_of
 from phalanx.knowledge.rule import Claims
-from phalanx.model import EventKind, Evidence, Finding, Role, Stage
+from phalanx.model import EventKind, Finding, Stage
 from phalanx.model.ranks import name_ranks
 from phalanx.model.template import fill
-
-_MOST_EVIDENCE = 12
 
 
 def as_finding(claim: Claim, history: History) -> Finding:
     """The finding that a claim makes."""
-    values = dict(claim.captures)
-    values |= {
-        "ranks": name_ranks(claim.printers),
-        "culprits": name_ranks(claim.culprits),
-        "victims": name_ranks(claim.printers - claim.culprits if claim.is_about_others else claim.victims),
-        "where": _where(claim),
-        "own_hosts": ", ".join(sorted({proof.event.host for proof in claim.roots if proof.event.host})),
-    }
+    values = values_of(claim, history)
     after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
     if claim.accusation.strategy in ("outlasted", "came-alone") and claim.depth is Claims.VICTIM:
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""
         after = f" The other ranks had ended well by then: {who} made more calls than they did."
     distributed, why = is_distributed(claim, history)
-    stage = Stage.of_symptom(claim.symptom)
+    summary = fill(claim.summary, values) + after
+    headline = headline_of(claim, summary, values)
+    if claim.rule is None and raised_in(claim) is not None:
+        summary = f"{headline} {summary}".strip()
     return Finding(
         symptom=claim.symptom,
-        stage=stage,
+        stage=Stage.of_symptom(claim.symptom),
         cause=claim.cause,
         rule=claim.rule.code if claim.rule else None,
-        confidence=claim.confidence,
+        confidence=confidence_of(claim),
         distributed_specific=distributed,
         distributed_why=why,
         culprit_ranks=tuple(sorted(claim.culprits)),
         victim_ranks=tuple(sorted(claim.victims - claim.culprits)),
         affected_ranks=tuple(sorted(claim.printers)),
         title=fill(claim.title, values),
-        summary=fill(claim.summary, values) + after,
+        summary=summary,
         fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
-        evidence=tuple(_evidence(proof) for proof in _chosen(claim.proofs)),
+        evidence=evidence_of(claim.proofs),
+        headline=headline,
+        culprit_confidence=culprit_confidence(claim),
+        cause_confidence=cause_confidence(claim),
+        place=place_of(claim),
         accused_by=claim.accusation.strategy,
         because=claim.accusation.because,
     )
@@ -77,33 +77,3 @@ def _deaths(claim: Claim) -> str:
     }
     texts = {text for rank, text in told.items() if rank in claim.culprits and text not in claim.summary}
     return f" The watch saw: {texts.pop()}." if len(texts) == 1 and claim.culprits == told.keys() else ""
-
-
-def _where(claim: Claim) -> str:
-    return next((frame.place for proof in claim.roots if (frame := proof.event.user_frame)), "")
-
-
-def _chosen(proofs: Sequence[Proof]) -> list[Proof]:
-    """Root evidence of different ranks first; the same rank's repetition last."""
-    seen: set[tuple[Role, int | None]] = set()
-    first: list[Proof] = []
-    again: list[Proof] = []
-    for proof in proofs:
-        slot = (proof.role, proof.event.rank)
-        (again if slot in seen else first).append(proof)
-        seen.add(slot)
-    return (first + again)[:_MOST_EVIDENCE]
-
-
-def _evidence(proof: Proof) -> Evidence:
-    event = proof.event
-    line = event.true_line(event.line)
-    return Evidence(
-        rank=event.rank,
-        file=event.file,
-        line=line,
-        text=" ".join(event.text.split())[:600],
-        role=proof.role,
-        host=event.host,
-        context=tuple((number - event.line + line, text) for number, text in event.context() if line or not event.line),
-    )

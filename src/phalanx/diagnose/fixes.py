@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.quoting import place_of
 from phalanx.knowledge import FIX_PATTERNS
 from phalanx.knowledge.figures import fault_count, fix_share, frequent_fixes
-from phalanx.knowledge.rule import FixSpec
-from phalanx.model import Fix, Place, Safety
+from phalanx.knowledge.rule import Claims, FixSpec
+from phalanx.model import Basis, Fix, Place, Safety
 from phalanx.model.template import fill
 
-_FEWEST = 3
+_MOST = 3  # of those that only the study knows
 
 
 def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[str, str]) -> tuple[Fix, ...]:
-    """At least three fixes where the study knows that many, best first, no pattern twice unless the rule says so."""
-    place = _place(claim)
+    """What something in this job points to, then the rest of the rule's, then the study's, which are not shown by themselves."""
+    place = place_of(claim)
     specs = claim.rule.fixes if claim.rule is not None else ()
-    evidence = " ".join(text for proof in claim.proofs for text in (proof.line, proof.event.text))
-    pointed = [spec for spec in specs if spec.when is not None and spec.when.search(evidence)]
+    shown = _shown_by(claim)
+    pointed = [spec for spec in specs if spec.when is not None and spec.when.search(shown)]
     pointed += [spec for pattern in claim.pointed for spec in specs if spec.pattern == pattern and spec not in pointed]
-    ordered = pointed + [spec for spec in specs if spec not in pointed]
-    fixes = [_from_rule(spec, symptom, place, values) for spec in ordered]
-    for pattern in (*claim.patterns, *frequent_fixes(symptom, framework)):
-        if len(fixes) >= max(_FEWEST, len(specs)):
-            break
-        if all(fix.pattern != pattern for fix in fixes):
-            fixes.append(_from_study(pattern, symptom, place))
-    return tuple(fixes)
+    fixes = [_from_rule(spec, symptom, place, values, Basis.EVIDENCE) for spec in pointed]
+    fixes += [_from_rule(spec, symptom, place, values, Basis.RULE) for spec in specs if spec not in pointed]
+    if claim.rule is None and claim.depth is Claims.CAUSE:
+        fixes += [_by_pattern(pattern, symptom, place, Basis.EVIDENCE) for pattern in claim.patterns[:1]]
+    elif claim.rule is None and place is not None:
+        fixes += [_of_own_code(pattern, symptom, place) for pattern in claim.patterns]
+    known = {fix.pattern for fix in fixes}
+    others = [pattern for pattern in frequent_fixes(symptom, framework) if pattern not in known]
+    return (*fixes, *(_by_pattern(pattern, symptom, place, Basis.STUDY) for pattern in dict.fromkeys(others[:_MOST])))
 
 
-def _place(claim: Claim) -> Place | None:
-    """The user's line to look at: the accused rank's own where it is known."""
-    accused_first = sorted(claim.roots, key=lambda proof: proof.event.rank not in claim.culprits)
-    for proof in accused_first:
-        if (frame := proof.event.user_frame) is not None:
-            return Place(frame.file, frame.line)
-    return None
+def _of_own_code(pattern: str, symptom: str, place: Place) -> Fix:
+    """Where the user's own statement raised it, only their code or data can be wrong, and that is all there is to say."""
+    is_data = pattern == "fix-dataset"
+    line = f": `{place.text}`" if place.text else ""
+    return Fix(
+        pattern=pattern,
+        title="Only your code can be wrong here" + (", or the data it was given" if is_data else ""),
+        do=f"Correct {PurePosixPath(place.file).name}:{place.line}{line}.",
+        why="",
+        confirm="",
+        safety=Safety.DISPLAY,
+        where=place,
+        study_share=round(fix_share(symptom, pattern), 3),
+        basis=Basis.EVIDENCE,
+    )
 
 
-def _from_rule(spec: FixSpec, symptom: str, place: Place | None, values: Mapping[str, str]) -> Fix:
+def _shown_by(claim: Claim) -> str:
+    """All that the evidence holds: its lines, and the files and source lines of its stacks."""
+    texts = [text for proof in claim.proofs for text in (proof.line, proof.event.text)]
+    texts += [f"{frame.path} {frame.source}" for proof in claim.roots for frame in proof.event.frames]
+    return " ".join(texts)
+
+
+def _from_rule(spec: FixSpec, symptom: str, place: Place | None, values: Mapping[str, str], basis: Basis) -> Fix:
     return Fix(
         pattern=spec.pattern,
         title=fill(spec.title, values),
@@ -50,10 +68,12 @@ def _from_rule(spec: FixSpec, symptom: str, place: Place | None, values: Mapping
         safety=spec.safety,
         where=place,
         study_share=round(fix_share(symptom, spec.pattern), 3),
+        shell=spec.shell,
+        basis=basis,
     )
 
 
-def _from_study(pattern: str, symptom: str, place: Place | None) -> Fix:
+def _by_pattern(pattern: str, symptom: str, place: Place | None, basis: Basis) -> Fix:
     known = FIX_PATTERNS[pattern]
     share = fix_share(symptom, pattern)
     return Fix(
@@ -62,9 +82,10 @@ def _from_study(pattern: str, symptom: str, place: Place | None) -> Fix:
         do=known.do,
         why=f"It cured {share:.0%} of the {fault_count(symptom)} faults with this symptom in the study."
         if share > 0
-        else "Where the exception was raised speaks for it.",
+        else "",
         confirm="",
         safety=Safety.DISPLAY,
         where=place,
         study_share=round(share, 3),
+        basis=basis,
     )

@@ -7,35 +7,22 @@ import signal
 from collections.abc import Sequence
 
 from phalanx.diagnose.claim import WORDLESS, Claim, Proof, is_about_peers
-from phalanx.diagnose.guess import guess
 from phalanx.diagnose.history import History
+from phalanx.diagnose.origin import class_of, is_about_data, raised_by_user, symptom_of
 from phalanx.diagnose.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
 _OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
-# What an exit status alone says. A shell ends with 126 where it may not run the command, with 127 where it does not find it.
-_OF_EXITS = {
-    -signal.SIGSEGV: "fail.segmentation-fault",
-    -signal.SIGKILL: "fail.out-of-memory",
-    126: "fail.path-error",
-    127: "fail.path-error",
-}
+# What an exit status alone says.
+_OF_EXITS = {-signal.SIGSEGV: "fail.segmentation-fault", -signal.SIGKILL: "fail.out-of-memory"}
 _LAUNCHER = ("torch/distributed/run.py", "torch/distributed/launcher/api.py", "accelerate/commands/launch.py")
 _PROGRAMS = ("/torchrun", "/accelerate", "/deepspeed")
-_OF_SHELLS = ("fix-command-line", "fix-dependency-path", "fix-consistency-between-devices")
-# A status of its own is the script's: an exception whose traceback is not here, or its own decision to leave. Parsers of arguments leave with 2.
-_OF_SCRIPTS = ("fix-behavior-logic", "fix-distributed-api-usage", "fix-framework-version")
-# Native code that gives itself up: a failed assertion, an exception that nobody catches, memory that it finds damaged.
-_OF_ABORTS = ("fix-dependency-version", "fix-framework-version", "fix-memory-or-core-setting")
-_OF_ARGUMENT_PARSERS = ("fix-command-line", *_OF_SCRIPTS[:2])
 _REFUSED = 2
-_FIRST_OF_SHELLS = 126
 _STOPS = re.compile(
     r"\b(?:stopp|abort|exit|terminat|quitt)ing\b", re.I
 )  # what a script says before it leaves by itself
-_ABORTED = 128 + signal.SIGABRT  # as a shell tells it
 
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
@@ -96,27 +83,23 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
     event = events[0]
     stage = stage_of(event, history.file_of(event), False)
     if stage is None:
-        stage = assumed_stage(
-            event, history.file_of(event), is_about_peers(guess(event, None).symptom), history.has_trained
-        )
-    frame = event.user_frame
-    kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
-    guessed = guess(event, stage)
-    symptom = guessed.symptom
+        is_waiting = is_about_peers(symptom_of(event, None))
+        stage = assumed_stage(event, history.file_of(event), is_waiting, history.has_trained)
+    symptom = symptom_of(event, stage)
     # A lost connection in the middle of the work is what the peers of a broken rank see.
     # Arguments that a library refuses are nobody else's doing.
     is_victim = (
         symptom in ("fail.communication-error", "prep.communication-error")
         and len(history.world.all_ranks) > 1
-        and kind not in _OF_ARGUMENTS
+        and class_of(event) not in _OF_ARGUMENTS
     )
-    place = f" at {_quoted(frame.file.rsplit('/', 1)[-1])}:{frame.line} in {_quoted(frame.function)}" if frame else ""
+    own = raised_by_user(event)
     return Claim(
         rule=None,
         symptom=symptom,
         cause=f"unrecognised-{'build-error' if event.source == 'build' else 'exception'}",
-        title=f"{kind or 'An error'} that no rule knows",
-        summary=f"{{ranks|A process}} stopped with {_quoted(event.text)}{place}.",
+        title=f"Uncaught {class_of(event) or 'error'}" + (" in the user's code" if own else ""),
+        summary=_told(event),
         depth=Claims.VICTIM if is_victim else Claims.SYMPTOM,
         blame=Blame.PRINTER if event.source != "build" else Blame.NOBODY,
         fatal=True,
@@ -124,8 +107,23 @@ def _from_exceptions(events: list[Event], history: History) -> Claim:
         confidence=Confidence.POSSIBLE,
         proofs=tuple(Proof(one, Role.ROOT) for one in events),
         stage=stage,
-        patterns=guessed.patterns,
+        patterns=() if own is None else ("fix-dataset",) if is_about_data(event) else ("fix-behavior-logic",),
     )
+
+
+def _told(event: Event) -> str:
+    """What the headline leaves out: whether the user's own code raised it, or a library that it called."""
+    frame, last = event.user_frame, event.frames[-1] if event.frames else None
+    if class_of(event) == TRUNCATED:
+        return "The end of the traceback, with the exception itself, is missing."
+    if frame is None or last is None:
+        return ""
+    if raised_by_user(event) is not None:
+        return f"Your own code raised it, at {_quoted(frame.place)}; no library did."
+    if frame is last:
+        return f"Your line {_quoted(frame.place)} made the call that failed."
+    inside = "/".join(last.path.split("site-packages/")[-1].split("/")[-4:])
+    return f"{_quoted(inside)} raised it in {_quoted(last.function)}; your code called it at {_quoted(frame.place)}."
 
 
 def _quoted(text: str) -> str:
@@ -159,15 +157,4 @@ def _from_deaths(events: list[Event], history: History) -> Claim:
         priority=30,
         confidence=Confidence.POSSIBLE,
         proofs=tuple(Proof(event, Role.ROOT) for event in events),
-        patterns=_patterns_of(code, symptom),
     )
-
-
-def _patterns_of(code: int, symptom: str) -> tuple[str, ...]:
-    if symptom == "fail.path-error":
-        return _OF_SHELLS
-    if code in (-signal.SIGABRT, _ABORTED):
-        return _OF_ABORTS
-    if code == _REFUSED:
-        return _OF_ARGUMENT_PARSERS
-    return _OF_SCRIPTS if 0 < code < _FIRST_OF_SHELLS else ()

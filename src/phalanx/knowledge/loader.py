@@ -39,6 +39,7 @@ _KEYS = frozenset(
         "confidence",
         "overlaps",
         "by_stage",
+        "headline",
         "evidence",
         "fix",
     ]
@@ -120,8 +121,13 @@ def _build(front: dict[str, Any], body: str, path: Path) -> Rule:
         confidence=Confidence(front.get("confidence", "likely")),
         overlaps=frozenset(front.get("overlaps", ())),
         by_stage=by_stage,
+        headlines=_headlines(front.get("headline", ())),
         cases=cases,
     )
+
+
+def _headlines(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _refuse_unknown(kind: str, names: Any, path: Path) -> None:
@@ -197,6 +203,7 @@ def _cases(section: str, path: Path) -> tuple[Case, ...]:
         if re.search(r"^expect:", rest, re.MULTILINE):
             raise RuleError(path, f"case {name.strip()!r} says `expect:`, which nobody reads; write `expects:`")
         expects = re.search(r"^expects: *(.+)$", rest, re.MULTILINE)
+        headline = re.search(r"^headline: *(.+)$", rest, re.MULTILINE)
         pairs = [pair.partition("=") for pair in expects[1].split(";")] if expects else []
         cases.append(
             Case(
@@ -205,6 +212,7 @@ def _cases(section: str, path: Path) -> tuple[Case, ...]:
                 files=files,
                 message=quoted or None,
                 expects=tuple((key.strip(), value.strip()) for key, _, value in pairs),
+                headline=headline[1].strip() if headline else None,
             )
         )
     return tuple(cases)

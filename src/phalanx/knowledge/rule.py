@@ -87,6 +87,7 @@ class Case:
     files: tuple[tuple[str, str], ...]
     message: str | None = None
     expects: tuple[tuple[str, str], ...] = ()
+    headline: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Rule:
     confidence: Confidence = Confidence.LIKELY
     overlaps: frozenset[str] = frozenset()
     by_stage: dict[Stage, str] = field(default_factory=dict)
+    headlines: tuple[str, ...] = ()  # who did what where; the first one whose fields the evidence fills is used
     cases: tuple[Case, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, R
 from phalanx.model import Confidence, Role, Safety, Stage
 
 _PLAIN = ("code", "symptom", "cause", "status", "title", "summary", "fatal", "distributed", "priority")
-_TUPLES = ("frameworks", "libraries", "sources")
+_TUPLES = ("frameworks", "libraries", "sources", "headlines")
 # A dictionary finds a value's member in a fraction of the time that the class takes, and there are thousands of them.
 _ROLES = {one.value: one for one in Role}
 _RANKS = {one.value: one for one in Ranks}
@@ -69,12 +69,12 @@ def _rule_in(item: dict[str, Any], prose: list[Any]) -> Rule:
 
 
 def _case_out(case: Case) -> list[Any]:
-    return [case.name, case.fires, case.files, case.message, case.expects]
+    return [case.name, case.fires, case.files, case.message, case.expects, case.headline]
 
 
 def _case_in(item: list[Any]) -> Case:
-    name, fires, files, message, expects = item
-    return Case(name, fires, tuple(map(tuple, files)), message, tuple(map(tuple, expects)))
+    name, fires, files, message, expects, headline = item
+    return Case(name, fires, tuple(map(tuple, files)), message, tuple(map(tuple, expects)), headline)
 
 
 def _evidence_out(spec: EvidenceSpec) -> list[Any]:

@@ -54,6 +54,8 @@ class Frame:
         path = self.path
         if path.startswith("<"):
             return path.startswith(("<ipython", "<stdin"))
+        if path.endswith((".pyx", ".pxd", ".pxi")):
+            return False  # a compiled package, whose paths are those of its build
         if "/" not in path:  # py-spy shortens library paths to what is imported
             return path.removesuffix(".py") not in sys.stdlib_module_names
         if path.split("/", 1)[0] in _PACKAGES:

@@ -1,4 +1,4 @@
-"""What is concluded: a symptom with its cause, who did it, who suffered, how to mend it, and the proof."""
+"""What is concluded: a symptom with its cause, who did it, who suffered from it, how to fix it, and the proof."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,12 +37,22 @@ class Safety(StrEnum):
     DISPLAY = "display"
 
 
+class Basis(StrEnum):
+    """Why a fix is offered. Only the first two kinds are shown unless somebody asks for all."""
+
+    EVIDENCE = "evidence"  # something in this job points to it
+    RULE = "rule"  # the rule that fired advises it
+    STUDY = "study"  # it cured other faults with this symptom
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file and line, usually in the user's own code."""
+    """A file and line, usually in the user's own code, with the line's text where it is known."""
 
     file: str
     line: int
+    function: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +66,12 @@ class Evidence:
     role: Role
     host: str | None = None
     context: tuple[tuple[int, str], ...] = ()
+    alike: tuple[int, ...] = ()  # other ranks that print the same, folded into this one
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One change that mends the fault; `study_share` is how often the pattern cured this symptom in the study."""
+    """One change that fixes the fault; `study_share` is how often the pattern cured this symptom in the study."""
 
     pattern: str
     title: str
@@ -71,6 +82,7 @@ class Fix:
     where: Place | None = None
     study_share: float | None = None
     shell: str = ""  # the same as a shell command, where one does it
+    basis: Basis = Basis.RULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +107,17 @@ class Finding:
     victim_hosts: tuple[str, ...] = ()
     accused_by: str = ""  # the strategy that found the culprits (docs/design.md)
     because: str = ""  # on what, in a few words for people
+    headline: str = ""  # who did what where, in one sentence; `title` names only the class of fault
+    culprit_confidence: Confidence | None = None  # how sure it is who; None where nobody is accused
+    cause_confidence: Confidence | None = None  # how sure it is why
+    place: Place | None = None  # the user's line that it happened at
+
+    @property
+    def first_line(self) -> str:
+        """The sentence to read first."""
+        return self.headline or self.summary or self.title
+
+    @property
+    def shown_fixes(self) -> tuple[Fix, ...]:
+        """The fixes that this job or its rule points to."""
+        return tuple(fix for fix in self.fixes if fix.basis is not Basis.STUDY)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from phalanx.model.finding import Evidence, Finding, Fix
+from phalanx.model.finding import Evidence, Finding, Fix, Place
 from phalanx.model.world import Unchecked, World
 
 SCHEMA = "phalanx.report/1"
@@ -60,6 +60,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "cause": finding.cause,
         "rule": finding.rule,
         "confidence": finding.confidence.value,
+        "culprit_confidence": finding.culprit_confidence.value if finding.culprit_confidence else None,
+        "cause_confidence": (finding.cause_confidence or finding.confidence).value,
         "distributed_specific": finding.distributed_specific,
         "distributed_why": finding.distributed_why,
         "culprit_ranks": list(finding.culprit_ranks),
@@ -69,8 +71,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "victim_hosts": list(finding.victim_hosts),
         "accused_by": finding.accused_by,
         "because": finding.because,
+        "headline": finding.first_line,
         "title": finding.title,
         "summary": finding.summary,
+        "place": _place(finding.place),
         "fixes": [_fix(fix) for fix in finding.fixes],
         "evidence": [_evidence(item) for item in finding.evidence],
     }
@@ -93,7 +97,14 @@ def _fix(fix: Fix) -> dict[str, Any]:
         "safety": fix.safety.value,
         "study_share": fix.study_share,
         "shell": fix.shell,
+        "basis": fix.basis.value,
     }
+
+
+def _place(place: Place | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    return {"file": place.file, "line": place.line, "function": place.function, "text": place.text}
 
 
 def _evidence(item: Evidence) -> dict[str, Any]:
@@ -104,4 +115,5 @@ def _evidence(item: Evidence) -> dict[str, Any]:
         "line": item.line,
         "text": item.text,
         "role": item.role.value,
+        "alike": list(item.alike),
     }

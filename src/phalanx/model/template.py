@@ -30,3 +30,9 @@ def fill(text: str, values: Mapping[str, str]) -> str:
         return value[:1].upper() + value[1:] if starts_sentence and not _PLACE.match(value) else value
 
     return _ONE_WAITS.sub(r"\1 waits", _FIELD.sub(replace, text))
+
+
+def is_complete(text: str, values: Mapping[str, str]) -> bool:
+    """Whether every field that has no words for its absence is there."""
+    needed = (match["name"] for match in _FIELD.finditer(text) if match["otherwise"] is None and match["only"] is None)
+    return all(values.get(name, "").strip() for name in needed)

@@ -11,6 +11,7 @@ from rich.text import Text
 from phalanx.model import Finding, Report
 from phalanx.model.printable import printable_tree
 from phalanx.model.ranks import name_ranks
+from phalanx.report.wording import what_headline_leaves_out
 
 _WIDTH_IN_PIPE = 110
 _SHOWN_UNCHECKED = 6
@@ -56,15 +57,17 @@ def _print_finding(finding: Finding, console: Console) -> None:
     mark = "? " if finding.confidence.value == "possible" else "✗ "
     style = "bold yellow" if finding.confidence.value == "possible" else "bold red"
     code = f"{finding.rule}, " if finding.rule else ""
-    tail = f"  [{code}{finding.symptom}, {finding.confidence.value}]"
-    console.print(Text.assemble((mark + finding.title, style), (tail, "dim")))
+    console.print(Text(mark + finding.first_line, style=style))
+    tail = f"  {finding.title}  [{code}{finding.symptom}, {finding.confidence.value}]"
+    console.print(Text(tail, style="dim"))
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("  what", Text(finding.summary))
+    if rest := what_headline_leaves_out(finding):
+        table.add_row("  what", Text(rest))
     if finding.culprit_ranks or finding.culprit_hosts:
         table.add_row("  who", Text(_who(finding)))
-    for number, fix in enumerate(finding.fixes[:2]):
+    for number, fix in enumerate(finding.shown_fixes[:2]):
         table.add_row("  fix" if number == 0 else "  or", Text(f"{fix.title}: {fix.do}"))
     console.print(table)
 

@@ -10,6 +10,8 @@ from markupsafe import Markup, escape
 from phalanx import __version__
 from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Finding, Report
+from phalanx.model.ranks import name_ranks
+from phalanx.report.wording import certainty, what_headline_leaves_out
 
 _MOST_CELLS = 20_000
 
@@ -20,7 +22,12 @@ def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("phalanx.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters["code"] = _with_code
+    environment.filters |= {
+        "code": _with_code,
+        "ranks": name_ranks,
+        "rest": what_headline_leaves_out,
+        "certainty": certainty,
+    }
     return environment.get_template("report.html")
 
 

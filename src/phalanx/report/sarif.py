@@ -8,6 +8,7 @@ from urllib.parse import quote
 from phalanx import __version__
 from phalanx.knowledge import load_rules
 from phalanx.model import Evidence, Finding, Report
+from phalanx.report.wording import what_headline_leaves_out
 
 _LEVEL = {"confirmed": "error", "likely": "error", "possible": "warning"}
 
@@ -55,12 +56,11 @@ def render_sarif(report: Report) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    places = [(fix.where.file, fix.where.line) for fix in finding.fixes[:1] if fix.where is not None]
+    place = finding.place or (finding.fixes[0].where if finding.fixes else None)
+    places = [(place.file, place.line)] if place is not None else []
     result: dict[str, Any] = {
         "level": _LEVEL[finding.confidence.value],
-        "message": {
-            "text": f"{finding.title}. {finding.summary} Fix: {finding.fixes[0].do if finding.fixes else ''}".strip()
-        },
+        "message": {"text": _message(finding)},
         "locations": [_location(file, line) for file, line in places]
         or [_location(item.file, item.line) for item in finding.evidence[:1]],
         "relatedLocations": [_related(number, item) for number, item in enumerate(finding.evidence)],
@@ -70,12 +70,20 @@ def _result(finding: Finding) -> dict[str, Any]:
             "culpritRanks": list(finding.culprit_ranks),
             "victimRanks": list(finding.victim_ranks),
             "distributedSpecific": finding.distributed_specific,
-            "fixPatterns": [fix.pattern for fix in finding.fixes],
+            "fixPatterns": [fix.pattern for fix in finding.shown_fixes],
+            "culpritConfidence": finding.culprit_confidence.value if finding.culprit_confidence else None,
+            "causeConfidence": (finding.cause_confidence or finding.confidence).value,
         },
     }
     if finding.rule:
         result["ruleId"] = finding.rule
     return result
+
+
+def _message(finding: Finding) -> str:
+    parts = [finding.first_line, what_headline_leaves_out(finding)]
+    parts += [f"Fix: {fix.do}" for fix in finding.shown_fixes[:1]]
+    return " ".join(part for part in parts if part)
 
 
 def _location(file: str, line: int) -> dict[str, Any]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import io
+from pathlib import PurePath
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Evidence, Finding, Fix, Report, Role
 from phalanx.model.printable import printable_tree
 from phalanx.model.ranks import name_ranks
+from phalanx.report.wording import certainty, what_headline_leaves_out
 
 _WIDTH_IN_PIPE = 110
-_SHOWN_EVIDENCE = 4
+_SHOWN_EVIDENCE = 3
 _SHOWN_FIXES = 3
+_LONGEST_QUOTE = 300
 _STYLE = {"confirmed": "bold red", "likely": "bold red", "possible": "bold yellow"}
 
 
@@ -47,7 +49,7 @@ def _print(report: Report, console: Console, everything: bool) -> None:
             _print_finding(finding, report, console, everything)
         else:
             console.print(Text.assemble(("also  ", "dim"), _headline(finding)), soft_wrap=False)
-            console.print(_indented(finding.summary, 6))
+            console.print(_indented(_class_of_fault(finding), 6))
     _print_foot(report, console, everything)
 
 
@@ -64,31 +66,38 @@ def _print_nothing_wrong(report: Report, console: Console) -> None:
 
 def _print_finding(finding: Finding, report: Report, console: Console, everything: bool) -> None:
     console.print(_headline(finding))
-    console.print(_indented(finding.summary, 2))
+    if finding.place is not None and finding.place.text:
+        place = f"{PurePath(finding.place.file).name}:{finding.place.line}"
+        console.print(_indented(Text.assemble((f"{place} | ", "cyan"), finding.place.text), 4))
+    console.print(_indented(_class_of_fault(finding), 2))
+    if rest := what_headline_leaves_out(finding):
+        console.print(_indented(Text(rest), 2))
     console.print()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("who", _who(finding, report))
-    evidence = finding.evidence if everything else finding.evidence[:_SHOWN_EVIDENCE]
-    for number, item in enumerate(evidence):
+    quoted = [item for item in finding.evidence if everything or item.role is not Role.CASCADE]
+    for number, item in enumerate(quoted if everything else quoted[:_SHOWN_EVIDENCE]):
         table.add_row("why" if number == 0 else "", _evidence_line(item))
     kind = ("Distributed: " if finding.distributed_specific else "Ordinary: ") + finding.distributed_why
     table.add_row("kind", Text(kind))
-    fixes = finding.fixes if everything else finding.fixes[:_SHOWN_FIXES]
+    fixes = finding.fixes if everything else finding.shown_fixes[:_SHOWN_FIXES]
     for number, fix in enumerate(fixes, 1):
         table.add_row("", "")
-        table.add_row(f"fix {number}", _fix_text(fix))
+        table.add_row(f"fix {number}" if len(fixes) > 1 else "fix", _fix_text(fix, finding))
     console.print(table)
 
 
 def _headline(finding: Finding) -> Text:
     mark = "✗ " if finding.confidence.value != "possible" else "? "
+    return Text(mark + finding.first_line, style=_STYLE[finding.confidence.value])
+
+
+def _class_of_fault(finding: Finding) -> Text:
+    """Small, for whoever looks it up: the class, the rule's code, the symptom, and how sure who and why are."""
     code = f"{finding.rule}, " if finding.rule else ""
-    return Text.assemble(
-        (mark + finding.title, _STYLE[finding.confidence.value]),
-        (f"  [{code}{finding.symptom}, {finding.confidence.value}]", "dim"),
-    )
+    return Text(f"{finding.title}  [{code}{finding.symptom}, {certainty(finding)}]", style="dim")
 
 
 def _who(finding: Finding, report: Report) -> Text:
@@ -109,34 +118,33 @@ def _who(finding: Finding, report: Report) -> Text:
         text.append(f"no rank is to blame; it shows on {name_ranks(finding.affected_ranks)}")
     else:
         text.append("no rank stands out")
-    stage = f"; {SYMPTOMS[finding.symptom].title.lower()} ({finding.stage.value})"
-    text.append(stage)
     return text
 
 
 def _evidence_line(item: Evidence) -> Text:
     who = f"rank {item.rank} " if item.rank is not None else ""
+    who += f"(and {name_ranks(item.alike)} alike) " if item.alike else ""
     role = "" if item.role is Role.ROOT else f" ({item.role.value})"
     parts = item.file.split("/")
     file = "/".join(["…", *parts[-3:]]) if len(parts) > 3 else item.file  # run ids make launchers' paths long
     place = f"{file}:{item.line}" if item.line else file
-    return Text.assemble((f"{who}{place}{role}: ", "cyan"), item.text[:300])
+    return Text.assemble((f"{who}{place}{role}: ", "cyan"), item.text[:_LONGEST_QUOTE])
 
 
-def _fix_text(fix: Fix) -> Text:
+def _fix_text(fix: Fix, finding: Finding) -> Text:
     share = f"; cured {fix.study_share:.0%} of this symptom in the study" if fix.study_share else ""
     text = Text.assemble((fix.title, "bold green"), (f"  [{fix.pattern}{share}]", "dim"), f"\n{fix.do}")
     if fix.why:
         text.append(f"\n{fix.why}", style="dim")
-    if fix.where is not None:
+    if fix.where is not None and finding.place is None:
         text.append(f"\nwhere: {fix.where.file}:{fix.where.line}", style="cyan")
     if fix.confirm:
         text.append(f"\nconfirm: {fix.confirm}", style="dim")
     return text
 
 
-def _indented(text: str, by: int) -> Padding:
-    return Padding(Text(text), (0, 0, 0, by))
+def _indented(text: Text, by: int) -> Padding:
+    return Padding(text, (0, 0, 0, by))
 
 
 def _world_words(report: Report) -> str:

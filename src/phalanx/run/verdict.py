@@ -77,20 +77,26 @@ class Diagnosis:
 
 
 def short_text(report: dict[str, Any]) -> str:
-    """Verdict, who, and the first fix; the rest is a command away."""
+    """Headline, the user's line, class of fault, who, and the first fix; the rest is a command away."""
     verdict = report.get("verdict")
     if not verdict:
         return ""
     mark = "?" if verdict["confidence"] == "possible" else "✗"
     code = f"{verdict['rule']}, " if verdict.get("rule") else ""
-    lines = [f"{mark} {verdict['title']}  [{code}{verdict['symptom']}, {verdict['confidence']}]"]
-    lines += textwrap.wrap(verdict["summary"], _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    lines = textwrap.wrap(f"{mark} {verdict['headline']}", _WIDTH, subsequent_indent="  ")
+    if (place := verdict.get("place")) and place["text"]:
+        lines.append(f"    {Path(place['file']).name}:{place['line']} | {place['text']}")
+    lines.append(f"  {verdict['title']}  [{code}{verdict['symptom']}, {_certainty(verdict)}]")
     lines.append(f"  who  {_who(verdict)}")
-    for fix in verdict["fixes"][:1]:
-        place = f" ({fix['where']['file']}:{fix['where']['line']})" if fix.get("where") else ""
-        text = f"fix  {fix['title']}{place}: {fix['do']}"
+    for fix in [fix for fix in verdict["fixes"] if fix.get("basis") != "study"][:1]:
+        text = f"fix  {fix['title']}: {fix['do']}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="       ")
     return "\n".join(lines)
+
+
+def _certainty(verdict: dict[str, Any]) -> str:
+    who, why = verdict.get("culprit_confidence"), verdict.get("cause_confidence") or verdict["confidence"]
+    return str(why) if who in (None, why) else f"who: {who}, why: {why}"
 
 
 def _who(verdict: dict[str, Any]) -> str:

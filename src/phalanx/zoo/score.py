@@ -90,7 +90,8 @@ def mark(
     verdict: Mapping[str, Any] = (report or {}).get("verdict") or {}
     findings = (report or {}).get("findings") or ([verdict] if verdict else [])
     accused = set(verdict.get("culprit_ranks") or ())
-    patterns = [fix.get("pattern") for fix in verdict.get("fixes") or ()]
+    # Fixes that only the study knows are not shown, so they do not count.
+    patterns = [fix.get("pattern") for fix in verdict.get("fixes") or () if fix.get("basis") != "study"]
     same = {fault.cause, *(causes or {}).get(fault.cause or "", ())} - {None}
     return Mark(
         name=fault.name,

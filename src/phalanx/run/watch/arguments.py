@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from phalanx.run.watch.conditions import condition_at, is_about_ranks, parse_source, scope_of
+from phalanx.sources.user_code import condition_at, is_about_ranks, parse_source, scope_of
 
 _NUMBER = re.compile(r"-?\d{1,9}")
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {

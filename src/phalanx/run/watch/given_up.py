@@ -8,13 +8,13 @@ from typing import Any
 
 from phalanx.model import Frame
 from phalanx.run.observer import GIVEN_UP, Observation
-from phalanx.run.watch.conditions import condition_above, source_line
 from phalanx.run.watch.last_words import last_traceback
 from phalanx.run.watch.loops import is_common_path
 from phalanx.run.watch.partners import SENDS, Partner, is_point_to_point
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
 from phalanx.run.watch.waiting import picture_of
+from phalanx.sources.user_code import condition_above, source_line
 
 _TIMED_OUT = re.compile(rb"(?i)timed? ?-?out")
 _LOST = re.compile(rb"(?i)closed by peer|reset by peer|broken pipe|socket closed")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from phalanx.model import Frame
-from phalanx.run.watch.conditions import parse_source, scope_of
+from phalanx.sources.user_code import parse_source, scope_of
 
 Pass = tuple[str, str, str, int]  # file, function, the loop's variable, its value
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from phalanx.model import Frame
 from phalanx.run.watch.arguments import Variables, name_of, value_of
-from phalanx.run.watch.conditions import parse_source, scope_of
 from phalanx.run.watch.dissent import Dissent, differs, odd_of, sides_of
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.stacks import ProcessStacks
+from phalanx.sources.user_code import parse_source, scope_of
 
 _FEWEST = 3  # of two either may be right
 

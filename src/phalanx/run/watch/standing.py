@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from phalanx.model import Frame
 from phalanx.run.watch.arguments import name_of
-from phalanx.run.watch.conditions import condition_above, source_line
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
 from phalanx.run.watch.stacks import WATCH_THREAD, ProcessStacks
+from phalanx.sources.user_code import condition_above, source_line
 
 # Functions that return only when other ranks have come, by the file they stand in.
 _COLLECTIVES = (

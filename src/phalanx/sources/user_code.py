@@ -1,9 +1,10 @@
-"""Finds, in the user's source, the condition on the rank under which a line stands: why one rank is there alone."""
+"""Reads the user's own source where it is on this machine: a line's text, and the condition on the rank above it."""
 
 from __future__ import annotations
 
 import ast
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -82,27 +83,35 @@ def _statements(node: ast.AST) -> list[ast.stmt]:
 
 def parse_source(file: str) -> ast.Module | None:
     """The user's file; None if it cannot be read. Parsed once, until it changes."""
-    try:
-        return _parse(file, Path(file).stat().st_mtime)
-    except OSError:
-        return None
+    stamp = _stamp(file)
+    return _parse(file, stamp) if stamp is not None else None
 
 
 @lru_cache(maxsize=64)
 def _parse(file: str, stamp: float) -> ast.Module | None:
-    path = Path(file)
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        return ast.parse(path.read_bytes())
+        return ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def source_line(file: str, line: int) -> str:
     """The text of a line; empty if it cannot be read."""
+    if _stamp(file) is None:
+        return ""
     try:
         with Path(file).open(encoding="utf-8", errors="replace") as lines:
             return next((text.strip()[:200] for number, text in enumerate(lines, 1) if number == line), "")
     except OSError:
         return ""
+
+
+def _stamp(file: str) -> float | None:
+    """When the file was written. None for what is no Python file: a log may name any path, a pipe or a key among them."""
+    try:
+        status = Path(file).stat() if file.endswith(".py") else None
+    except (OSError, ValueError):
+        return None
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+        return None
+    return status.st_mtime

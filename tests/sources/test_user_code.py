@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
-from phalanx.run.watch.conditions import condition_above, condition_at, source_line
+from phalanx.sources.user_code import condition_above, condition_at, source_line
 
 SOURCE = """\
 def train(rank, steps):
