@@ -112,7 +112,7 @@ def headline_of(claim: Claim, summary: str, values: Mapping[str, str]) -> str:
 def error_of(event: Event) -> str:
     """`KeyError: 'labels'`: the first line of what was raised, cut to what fits on a line."""
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
-    _, _, message = str(event.data.get("headline", event.text)).partition(": ")
+    _, _, message = event.text.split("\n", 1)[0].partition(": ")
     message = " ".join(message.split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[: _LONGEST_MESSAGE - 1].rsplit(" ", 1)[0] + " …"

@@ -19,7 +19,7 @@ def is_distributed(claim: Claim, history: History) -> tuple[bool, str]:
     if stated is False:
         return (
             False,
-            "This fault does not depend on the number of processes: run the script with one process to mend it faster.",
+            "This fault does not depend on the number of processes: run the script with one process to find it faster.",
         )
     if stated is True:
         return True, "This fault needs several processes or devices to show."
@@ -31,7 +31,7 @@ def is_distributed(claim: Claim, history: History) -> tuple[bool, str]:
         return True, "Not all ranks fail alike, so one process alone may not show it."
     if same and len(world) > 1:
         return False, (
-            "Every rank fails alike at the same line, so it would fail on one device too: run it with one process to mend it faster."
+            "Every rank fails alike at the same line, so it would fail on one device too: run it with one process to fix it faster."
         )
     share = distributed_share(claim.symptom)
     count = fault_count(claim.symptom)

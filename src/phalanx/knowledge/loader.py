@@ -45,7 +45,7 @@ _KEYS = frozenset(
     ]
 )
 _EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "exit"])
-_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "shell"])
+_FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "given", "only", "shell"])
 
 
 def load_rule(path: Path) -> Rule:
@@ -171,6 +171,8 @@ def _fix(item: dict[str, Any], path: Path) -> FixSpec:
         confirm=item.get("confirm", ""),
         safety=Safety(item.get("safety", "display")),
         when=_checked(item["when"]) if "when" in item else None,
+        only=item.get("only", False),
+        given=item.get("given", ""),
         shell=item.get("shell", ""),
     )
 

@@ -75,6 +75,8 @@ class FixSpec:
     confirm: str = ""
     safety: Safety = Safety.DISPLAY
     when: Expression | None = None
+    only: bool = False  # offered only if `when` or `given` holds
+    given: str = ""  # a field of the evidence: if it is known, the evidence points to this fix
     shell: str = ""  # the same as a shell command; printed by `phalanx check --fix-script` if it is safe
 
 

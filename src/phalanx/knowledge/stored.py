@@ -105,13 +105,15 @@ def _fix_out(fix: FixSpec) -> list[Any]:
         fix.confirm,
         fix.safety.value,
         _expression_out(fix.when),
+        fix.only,
+        fix.given,
         fix.shell,
     ]
 
 
 def _fix_in(item: list[Any]) -> FixSpec:
-    pattern, title, do, why, confirm, safety, when, shell = item
-    return FixSpec(pattern, title, do, why, confirm, _SAFETIES[safety], _expression_in(when), shell)
+    pattern, title, do, why, confirm, safety, when, only, given, shell = item
+    return FixSpec(pattern, title, do, why, confirm, _SAFETIES[safety], _expression_in(when), only, given, shell)
 
 
 def _expression_out(expression: Expression | None) -> list[Any] | None:

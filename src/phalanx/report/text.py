@@ -13,11 +13,10 @@ from rich.text import Text
 from phalanx.model import Evidence, Finding, Fix, Report, Role
 from phalanx.model.printable import printable_tree
 from phalanx.model.ranks import name_ranks
-from phalanx.report.wording import certainty, what_headline_leaves_out
+from phalanx.report.wording import best_fixes, certainty, says_the_same, what_headline_leaves_out
 
 _WIDTH_IN_PIPE = 110
 _SHOWN_EVIDENCE = 3
-_SHOWN_FIXES = 3
 _LONGEST_QUOTE = 300
 _STYLE = {"confirmed": "bold red", "likely": "bold red", "possible": "bold yellow"}
 
@@ -44,6 +43,8 @@ def _print(report: Report, console: Console, everything: bool) -> None:
         return
     _print_finding(verdict, report, console, everything)
     for finding in report.findings[1:]:
+        if not everything and says_the_same(finding, verdict):
+            continue
         console.print()
         if everything:
             _print_finding(finding, report, console, everything)
@@ -82,10 +83,10 @@ def _print_finding(finding: Finding, report: Report, console: Console, everythin
         table.add_row("why" if number == 0 else "", _evidence_line(item))
     kind = ("Distributed: " if finding.distributed_specific else "Ordinary: ") + finding.distributed_why
     table.add_row("kind", Text(kind))
-    fixes = finding.fixes if everything else finding.shown_fixes[:_SHOWN_FIXES]
+    fixes = finding.fixes if everything else best_fixes(finding)
     for number, fix in enumerate(fixes, 1):
         table.add_row("", "")
-        table.add_row(f"fix {number}" if len(fixes) > 1 else "fix", _fix_text(fix, finding))
+        table.add_row(f"fix {number}" if len(fixes) > 1 else "fix", _fix_text(fix, finding, everything))
     console.print(table)
 
 
@@ -131,8 +132,8 @@ def _evidence_line(item: Evidence) -> Text:
     return Text.assemble((f"{who}{place}{role}: ", "cyan"), item.text[:_LONGEST_QUOTE])
 
 
-def _fix_text(fix: Fix, finding: Finding) -> Text:
-    share = f"; cured {fix.study_share:.0%} of this symptom in the study" if fix.study_share else ""
+def _fix_text(fix: Fix, finding: Finding, everything: bool) -> Text:
+    share = f"; cured {fix.study_share:.0%} of this symptom in the study" if fix.study_share and everything else ""
     text = Text.assemble((fix.title, "bold green"), (f"  [{fix.pattern}{share}]", "dim"), f"\n{fix.do}")
     if fix.why:
         text.append(f"\n{fix.why}", style="dim")

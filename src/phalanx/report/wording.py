@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from phalanx.model import Finding
+from phalanx.model import Basis, Finding, Fix
+
+_MOST_FIXES = 3
+_BESIDE_EVIDENCE = 1  # of a rule's other fixes, where something in this job points to one
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 
@@ -27,3 +30,18 @@ def what_headline_leaves_out(finding: Finding) -> str:
 
 def _bare(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
+def best_fixes(finding: Finding) -> tuple[Fix, ...]:
+    """What to show first: if the job itself points to a fix, hardly anything else is worth reading."""
+    pointed = [fix for fix in finding.shown_fixes if fix.basis is Basis.EVIDENCE]
+    others = [fix for fix in finding.shown_fixes if fix.basis is Basis.RULE]
+    room = _BESIDE_EVIDENCE if pointed else _MOST_FIXES
+    return (*pointed, *others[:room])[:_MOST_FIXES]
+
+
+def says_the_same(finding: Finding, verdict: Finding) -> bool:
+    """Whether a further finding is only another view of the verdict: the same symptom, on the same ranks."""
+    return (finding.symptom, finding.culprit_ranks) == (verdict.symptom, verdict.culprit_ranks) and bool(
+        verdict.culprit_ranks
+    )

@@ -14,6 +14,11 @@ FACTS = (
         {"metric": "str", "value": "str"},
     ),
     FactType(
+        "metric.not-finite",
+        "The {metric} is {value} to the end{since?, since {since}}{first?, first on {first}}",
+        {"metric": "str", "value": "str", "since": "str", "first": "str"},
+    ),
+    FactType(
         "metric.finite-again",
         "The {metric} was NaN or infinite and is finite again ({last})",
         {"metric": "str", "last": "str"},
