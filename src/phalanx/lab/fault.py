@@ -27,6 +27,7 @@ class Expected:
     at_least: int = 2  # hosts that the fault needs to show
     found_by: str = "check"  # or run: it happens in the middle of a job
     also: tuple[str, ...] = ()  # other names under which it is found rightly
+    held_back: bool = False  # only for scores: nothing is changed for its sake
 
 
 @dataclass(frozen=True, slots=True)

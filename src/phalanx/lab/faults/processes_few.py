@@ -1,0 +1,11 @@
+"""One host allows the job's user few processes."""
+
+from phalanx.lab.bed import Bed
+from phalanx.lab.fault import Expected
+
+EXPECTED = Expected(cause="process-limit", symptom="fail.out-of-memory", hosts=("h1",), held_back=True)
+
+
+def apply(bed: Bed, host: str = "h1", processes: int = 128) -> None:
+    """Data loaders and their threads count too."""
+    bed[host].limits.append(f"--nproc={processes}:{processes}")
