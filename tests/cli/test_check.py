@@ -26,6 +26,17 @@ def test_a_healthy_machine_gives_no_finding() -> None:
     assert "Nothing wrong found on this machine" in result.output
 
 
+def test_what_may_work_by_luck_is_a_warning_with_a_status_of_its_own() -> None:
+    result = check("--env", "NCCL_SOCKET_IFNAM=eth0")
+    assert result.exit_code == 3
+    assert "It may work, but slowly or by luck" in result.output
+    assert "1 warning; this machine" in result.output
+    assert json.loads(check("--env", "NCCL_SOCKET_IFNAM=eth0", "--format", "json").output)["verdict"]["severity"] == (
+        "warning"
+    )
+    assert check("--env", "NCCL_SOCKET_IFNAM=eth0", "--env", "NCCL_IB_DISABLE=true").exit_code == 1
+
+
 def test_json_is_the_contract() -> None:
     result = check("--format", "json", "--env", "NCCL_IB_DISABLE=true")
     report = json.loads(result.output)

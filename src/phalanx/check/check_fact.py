@@ -21,6 +21,7 @@ class CheckFact:
     evidence: tuple[tuple[str, str], ...] = ()  # further: label, what was seen there
     unless: str = ""  # what, if the network shows it, makes this no fault
     confidence: str = ""  # in place of the rule's
+    by_luck: bool = False  # the job may work all the same
 
     @property
     def accused(self) -> tuple[str, ...]:
@@ -37,8 +38,9 @@ def observe(
     evidence: tuple[tuple[str, str], ...] = (),
     unless: str = "",
     confidence: str = "",
+    by_luck: bool = False,
     **fields: Any,
 ) -> CheckFact:
     """A fact `check.<name>` with these fields; a field that is None is left out."""
     made = make_fact(f"check.{name}", fields, hosts=accused, source="check")
-    return CheckFact(made, harmed, evidence, unless, confidence)
+    return CheckFact(made, harmed, evidence, unless, confidence, by_luck)

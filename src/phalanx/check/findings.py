@@ -48,7 +48,7 @@ def findings_of(facts: Iterable[CheckFact], witnesses: Mapping[str, Witness]) ->
             found.append((0, _unexplained(one, witnesses)))
         else:
             found.append((rule.priority, _finding(one, rule, witnesses)))
-    ordered = sorted(found, key=lambda pair: (-pair[1].confidence.weight, -pair[0]))
+    ordered = sorted(found, key=lambda pair: (pair[1].severity == "warning", -pair[1].confidence.weight, -pair[0]))
     return [finding for _, finding in ordered]
 
 
@@ -115,6 +115,7 @@ def _finding(one: CheckFact, rule: Rule, witnesses: Mapping[str, Witness]) -> Fi
         evidence=_evidence(one, witnesses),
         culprit_hosts=_hosts(one.accused, witnesses),
         victim_hosts=_hosts(one.harmed, witnesses),
+        severity="warning" if one.by_luck or not rule.fatal else "error",
     )
 
 

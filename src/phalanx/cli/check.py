@@ -48,7 +48,8 @@ Examples:
 
     mpirun -n 8 phalanx check --print | phalanx check --read -
 
-Exit codes: 0 nothing wrong, 1 findings, 2 the tool could not do its work, or not all of it."""
+Exit codes: 0 nothing wrong, 1 something would stop the job, 2 the tool could not do its work, or not all of it,
+3 only warnings: it may work, but slowly or by luck."""
 
 
 def register(app: typer.Typer) -> None:
@@ -150,7 +151,16 @@ def check(
             raise
         typer.echo(f"phalanx: cannot write {output}: {error.strerror}", err=True)
         raise typer.Exit(2) from error
-    raise typer.Exit(1 if report.findings else 0 if report.read and report.is_complete else 2)
+    raise typer.Exit(_status(report))
+
+
+def _status(report: Report) -> int:
+    """What would stop the job goes before what is not known, and that before what works by luck."""
+    if any(finding.severity == "error" for finding in report.findings):
+        return 1
+    if not report.read or not report.is_complete:
+        return 2
+    return 3 if report.findings else 0
 
 
 def _refuse_contradictions(**given: object) -> None:

@@ -184,7 +184,7 @@ def _check_first(environment: Mapping[str, str], folder: Path) -> None:
 
     began = time.monotonic()
     report = examine([this_machine()], CheckOptions(environment=environment, paths=(str(folder),), network=False))
-    if any(finding.confidence.value != "possible" for finding in report.findings):
+    if any(one.severity == "error" and one.confidence.value != "possible" for one in report.findings):
         print_checked(report, time.monotonic() - began, Console(stderr=True, highlight=False))
         typer.echo("phalanx: not started; without --check it is", err=True)
         raise typer.Exit(2)

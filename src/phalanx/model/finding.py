@@ -105,6 +105,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     culprit_hosts: tuple[str, ...] = ()  # where hosts are examined, with or without ranks on them
     victim_hosts: tuple[str, ...] = ()
+    severity: str = "error"  # or warning: the job may work, but slowly or by luck
     accused_by: str = ""  # the strategy that found the culprits (docs/design.md)
     because: str = ""  # on what, in a few words for people
     headline: str = ""  # who did what where, in one sentence; `title` names only the class of fault

@@ -69,6 +69,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "affected_ranks": list(finding.affected_ranks),
         "culprit_hosts": list(finding.culprit_hosts),
         "victim_hosts": list(finding.victim_hosts),
+        "severity": finding.severity,
         "accused_by": finding.accused_by,
         "because": finding.because,
         "headline": finding.first_line,

@@ -40,6 +40,8 @@ def _print(report: Report, seconds: float, console: Console) -> None:
     for number, finding in enumerate(report.findings):
         if number:
             console.print()
+        if finding.severity == "warning" and (not number or report.findings[number - 1].severity != "warning"):
+            console.print(Text("It may work, but slowly or by luck:", style="yellow"))
         _print_finding(finding, console)
     console.print() if report.findings or report.not_checked else None
     for item in sorted(report.not_checked, key=lambda item: not item.essential)[:_SHOWN_UNCHECKED]:
@@ -48,14 +50,16 @@ def _print(report: Report, seconds: float, console: Console) -> None:
         more = len(report.not_checked) - _SHOWN_UNCHECKED
         console.print(Text(f"not checked: and {more} more (--format json lists them)", style="dim"))
     if report.findings:
-        count = len(report.findings)
-        hint = f"more: phalanx rules explain {report.findings[0].rule} · --all · --fix-script"
-        console.print(Text(f"{count} finding{'s' if count > 1 else ''} on {looked}. {hint}", style="dim"))
+        wrong = sum(finding.severity == "error" for finding in report.findings)
+        counted = [_counted(wrong, "finding"), _counted(len(report.findings) - wrong, "warning")]
+        rule = next((finding.rule for finding in report.findings if finding.rule), None)
+        hint = f"more: phalanx rules explain {rule} · --all · --fix-script" if rule else "more: --all"
+        console.print(Text(f"{', '.join(filter(None, counted))}; {looked}. {hint}", style="dim"))
 
 
 def _print_finding(finding: Finding, console: Console) -> None:
-    mark = "? " if finding.confidence.value == "possible" else "✗ "
-    style = "bold yellow" if finding.confidence.value == "possible" else "bold red"
+    mark = "! " if finding.severity == "warning" else "? " if finding.confidence.value == "possible" else "✗ "
+    style = "bold red" if mark == "✗ " else "bold yellow"
     code = f"{finding.rule}, " if finding.rule else ""
     console.print(Text(mark + finding.first_line, style=style))
     tail = f"  {finding.title}  [{code}{finding.symptom}, {finding.confidence.value}]"
@@ -72,6 +76,10 @@ def _print_finding(finding: Finding, console: Console) -> None:
     console.print(table)
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}" if count else ""
+
+
 def _who(finding: Finding) -> str:
     hosts = ", ".join(finding.culprit_hosts)
     if not finding.culprit_ranks:
@@ -81,5 +89,7 @@ def _who(finding: Finding) -> str:
 
 def _scope(report: Report) -> str:
     hosts, ranks = len(report.world.hosts), len(report.world.ranks)
+    if not hosts:
+        return "no host could be examined"
     place = "this machine" if hosts == 1 and ranks < 2 else f"{hosts} host{'s' if hosts != 1 else ''}"
     return place + (f", {ranks} ranks" if ranks > 1 else "")

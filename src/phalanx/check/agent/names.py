@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 2.0
 _MOST_NAMES = 2000
+NO_ANSWER = "no answer"
 
 
 def names(setting: Setting) -> dict[str, Any]:
     """Own name, names of the configuration, and whatever else `args["names"]` lists."""
     own = socket.gethostname()
     wanted = [own, *configured(setting.environment), *map(str, setting.listed("names"))]
-    return {"own": own, "asked": look_up(wanted), "switch": _line_of("/etc/nsswitch.conf", "hosts:")}
+    return {
+        "own": own,
+        "asked": look_up(wanted),
+        "switch": _line_of("/etc/nsswitch.conf", "hosts:"),
+        "servers": _servers(),
+    }
 
 
 def configured(environment: dict[str, str]) -> list[str]:
@@ -63,7 +69,7 @@ def look_up(wanted: list[str]) -> dict[str, Any]:
     for name, thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
         if name not in found:
-            found[name] = {"addresses": [], "bindable": [], "error": "no answer", "seconds": _PATIENCE_S}
+            found[name] = {"addresses": [], "bindable": [], "error": NO_ANSWER, "seconds": _PATIENCE_S}
     return dict(found)
 
 
@@ -95,6 +101,14 @@ def can_bind(address: str) -> bool:
             return True
     except OSError:
         return False
+
+
+def _servers() -> list[str]:
+    try:
+        with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
+            return [line.split()[1] for line in file if line.startswith("nameserver") and len(line.split()) > 1]
+    except OSError:
+        return []
 
 
 def _line_of(path: str, start: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from unicodedata import category
 
 from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
@@ -21,11 +22,17 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
             if name in known_names() and name not in _FREE_TEXT and (what := _stray(value)):
                 found.setdefault((name, value, what), []).append(one.label)
     for (name, value, what), labels in found.items():
-        right = value.strip().strip("\"'").strip()
+        shown = "".join(one for one in value if category(one) not in ("Cf", "Cc", "Zl", "Zp"))
+        right = shown.strip().strip("\"'").strip()
         yield observe("stray-characters-in-value", tuple(labels), name=name, value=repr(value), what=what, right=right)
 
 
 def _stray(value: str) -> str:
+    invisible = next(
+        (one for one in value if one not in "\r\n\t " and category(one) in ("Cf", "Cc", "Zs", "Zl", "Zp")), ""
+    )
+    if invisible:
+        return f"an invisible character (U+{ord(invisible):04X})"
     if "\r" in value:
         return "a carriage return"
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":

@@ -6,6 +6,7 @@ by direction: "what a sends does not arrive at b". A column of it is a firewall 
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,10 +105,17 @@ def judge_translated(table: Table) -> list[CheckFact]:
                 seers=table.name(one.target for one in changed),
                 others=table.name(others),
                 how=done_to(outcome),
+                by_luck=all(_is_higher(table, number, other) for other in others),
             )
         )
         table.explain_host(number)
     return found
+
+
+def _is_higher(table: Table, one: int, other: int) -> bool:
+    """With Gloo the higher address calls the lower, so nobody has to reach the highest."""
+    mine, theirs = (ipaddress.ip_address(table.survey.nodes[number].address) for number in (one, other))
+    return mine.version == theirs.version and int(mine) > int(theirs)
 
 
 def judge_routes(table: Table) -> list[CheckFact]:

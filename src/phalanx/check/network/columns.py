@@ -13,12 +13,17 @@ from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.network.words import done_to, icmp_words, places, usual_outcome
 
+_TAKEN = ("mute", "closed", "foreign")  # something answers in the place of every host that is called
+
 
 def judge_columns(table: Table) -> list[CheckFact]:
     """Hosts that nobody reaches, that reach nobody, or both."""
     found: list[CheckFact] = []
     numbers = table.numbers
     if len(numbers) < 2 or not table.lost:
+        return found
+    found += _high_ports(table)
+    if not table.lost:
         return found
     every = {(one, other) for one in numbers for other in numbers if one != other}
     if every <= set(table.lost) and len(numbers) > 2:
@@ -41,6 +46,43 @@ def judge_columns(table: Table) -> list[CheckFact]:
     for number, _, _ in chosen:
         table.explain_host(number)
     return found
+
+
+def _high_ports(table: Table) -> list[CheckFact]:
+    """Hosts that nobody reaches at the port which the kernel chose, while the store's is answered: one finding for all of them."""
+    closed = []
+    for number in table.numbers:
+        arriving = {(other, number) for other in table.numbers if other != number}
+        if arriving <= set(table.lost) and _open_ports(table.survey, number):
+            closed.append(number)
+    if not closed:
+        return []
+    pairs = [pair for pair in table.lost if pair[1] in closed]
+    calls = [table.lost[pair] for pair in pairs if table.lost[pair].target == pair[1]] or [table.lost[p] for p in pairs]
+    others = sorted({pair[0] for pair in pairs})
+    nodes = [table.survey.nodes[number] for number in closed]
+    low, high = table.survey.listening[closed[0]].get("range", (32768, 60999))
+    fact = observe(
+        "high-ports-blocked",
+        table.label(*closed),
+        table.label(*(other for other in others if other not in closed)),
+        how=done_to(usual_outcome(calls)),
+        others=table.name(others),
+        places=places(calls),
+        open=", ".join(str(port) for port in _open_ports(table.survey, closed[0])),
+        ports=f"{low}-{high}",
+        subnet=nodes[0].subnet,
+        icmp=icmp_words(calls) or None,
+        evidence=tuple(row for node in nodes for row in _rules(node, "input"))[:6],
+        confidence="confirmed" if all(node.filters("input") for node in nodes) else "",
+    )
+    table.explain(pairs)
+    return [fact]
+
+
+def _open_ports(survey: Survey, number: int) -> list[int]:
+    shut = {one.port for one in _other_ports(survey, number) if one.outcome == "silent"}
+    return sorted({one.port for one in _other_ports(survey, number) if one.answered} - shut)
 
 
 def _closed_hosts(lost: set[Pair], numbers: Sequence[int]) -> list[tuple[int, bool, bool]]:
@@ -84,11 +126,11 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     others = sorted(pair[0] for pair in pairs)
     label = table.labels[number]
     outcome = usual_outcome(calls)
-    shut_ports = {one.port for one in _other_ports(table.survey, number) if one.outcome == "silent"}
-    open_ports = sorted({one.port for one in _other_ports(table.survey, number) if one.answered} - shut_ports)
+    open_ports = _open_ports(table.survey, number)
     to_it = [one for one in calls if one.target == number]  # of the others only the answers were lost
     shut = [*(to_it or calls), *(one for one in _other_ports(table.survey, number) if not one.answered)]
     node = table.survey.nodes[number]
+    luck = False
     fields: dict[str, Any] = {
         "how": done_to(outcome),
         "others": table.name(others),
@@ -103,13 +145,15 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     else:
         name = "incoming-blocked"
         lonely = label if outcome == "no-neighbour" else None
-        fields |= {"outcome": outcome, "lonely": lonely, "luck": _by_luck(table, number, others)}
+        luck = _by_luck(table, number, others)
+        fields |= {"outcome": outcome, "lonely": lonely, "luck": luck}
     return observe(
         name,
         (label,),
         table.label(*others),
         evidence=_rules(node, "input"),
         confidence=_sure(node, "input"),
+        by_luck=luck,
         **fields,
     )
 
@@ -173,7 +217,7 @@ def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
             address=node.address,
         )
     return observe(
-        "outgoing-blocked",
+        "outgoing-redirected" if usual_outcome(calls) in _TAKEN else "outgoing-blocked",
         (label,),
         table.label(*others),
         how=done_to(usual_outcome(calls)),

@@ -35,7 +35,7 @@ def judge_store(
     for one in survey.of("store"):
         if one.source not in skip:
             by_source.setdefault(one.source, []).append(one)
-    found = [*_driver(survey), *_foreign(survey, by_source), *_first_address(survey, by_source)]
+    found = [*_driver(survey), *_foreign(survey, by_source, table), *_first_address(survey, by_source)]
     found += _elsewhere(survey, by_source, home)
     if home is None:
         return found
@@ -154,7 +154,7 @@ def _listens(survey: Survey, number: int, ip: str) -> bool:
     return survey.open_port(number, family_of(ip), survey.port) is not None
 
 
-def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[CheckFact]:
+def _foreign(survey: Survey, by_source: Mapping[int, list[Called]], table: Table) -> list[CheckFact]:
     """Somebody else's service where the store should be."""
     strange = [one for calls in by_source.values() for one in calls if one.outcome in ("foreign", "mute", "closed")]
     strange = [one for one in strange if not _is_loopback(one.ip)]
@@ -165,6 +165,8 @@ def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Chec
         for one in strange
         if one.outcome == "foreign" or one.ip not in owned or _listens(survey, owned[one.ip].number, one.ip)
     ]
+    # Where a host's every call is answered by something else, it is not the store's host that is at fault.
+    strange = [one for one in strange if not _is_taken(table, one, owned.get(one.ip))]
     if not strange:
         return []
     first = max(strange, key=lambda one: bool(one.banner))
@@ -184,6 +186,11 @@ def _foreign(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[Chec
             port=first.port,
         )
     ]
+
+
+def _is_taken(table: Table, one: Called, home: Node | None) -> bool:
+    pair = table.calls.get((one.source, home.number)) if home is not None else None
+    return pair is not None and pair.outcome in ("foreign", "mute", "closed")
 
 
 def _first_address(survey: Survey, by_source: Mapping[int, list[Called]]) -> list[CheckFact]:

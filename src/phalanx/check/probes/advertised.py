@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from phalanx.check.advertised import gloo_address, mpi_addresses, nccl_address
+from phalanx.check.agent.names import NO_ANSWER
 from phalanx.check.agreement import several_hosts, uses
 from phalanx.check.check_fact import CheckFact, observe
 from phalanx.check.options import CheckOptions
@@ -32,6 +33,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
         yield from _judge(title, told, hosts)
     if any(uses(one, "mpi", options.libraries) for one in hosts):
         yield from _mpi(hosts)
+        yield from _mpi_bridges(hosts)
 
 
 def _may_use_nccl(hosts: Sequence[Witness], options: CheckOptions) -> bool:
@@ -64,7 +66,7 @@ def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[
     for one in asking:
         name = str(one.section("names").get("own") or "")
         found = one.lookup(name)
-        if found is None:
+        if found is None or found.get("error") == NO_ANSWER:  # a name server that is slow is said to be that
             continue
         values: dict[str, Any] = {
             "name": name,
@@ -178,6 +180,22 @@ def _mpi(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
                 interface=name,
                 wanted=_interface(owners[0], without=address),
             )
+
+
+def _mpi_bridges(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+    """Bridges inside of a host that Open MPI would tell its peers of: nobody outside reaches them, whatever their addresses."""
+    told: dict[str, list[Witness]] = {}
+    for one in hosts:
+        addresses = set(mpi_addresses(one))
+        for name, facts in one.interfaces.items():
+            own = {written.partition("/")[0] for written in facts["addresses"]}
+            if name.startswith(INNER) and own & addresses:
+                told.setdefault(name, []).append(one)
+    for name, owners in told.items():
+        addresses_told = [a for one in owners for a in mpi_addresses(one)]
+        if len(set(addresses_told)) == len(addresses_told):  # the same address on two hosts is said above
+            labels = tuple(one.label for one in owners)
+            yield observe("mpi-uses-a-bridge", labels, interface=name, wanted=_interface(owners[0]))
 
 
 def _interface(witness: Witness, without: str = "") -> str:

@@ -19,6 +19,7 @@ _SMALL_SHM = 128 << 20  # containers get 64 MiB unless told otherwise
 _LITTLE_SHM_LEFT = 32 << 20
 _LITTLE_MEMORY = 512 << 20
 _LOCKED = 64 << 20
+_SMALL_ADDRESS_SPACE = 64 << 30  # frameworks and CUDA map far more than they use
 
 
 def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
@@ -41,6 +42,9 @@ def _of(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
     processes, hard = limits.get("nproc") or (None, None)
     if processes is not None and processes < _FEW_PROCESSES and one.section("who").get("uid") != 0:
         yield observe("process-limit", (one.label,), soft=processes, value=hard or 65536)
+    address, _ = limits.get("address") or (None, None)
+    if address is not None and address < _SMALL_ADDRESS_SPACE:
+        yield observe("address-space-limit", (one.label,), size=_size(address))
     locked, _ = limits.get("memlock") or (None, None)
     if limits.get("infiniband") and locked is not None and locked < _LOCKED and one.section("who").get("uid") != 0:
         devices = ", ".join(limits["infiniband"][:3])

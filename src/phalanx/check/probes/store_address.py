@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from phalanx.check.agent.names import NO_ANSWER
 from phalanx.check.agreement import address_for_others, several_hosts, split_of_variable
 from phalanx.check.check_fact import STORE_REACHED, CheckFact, observe
 from phalanx.check.options import CheckOptions
@@ -62,7 +63,7 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
 def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[CheckFact | Unchecked]:
     value = place.address
     labels = tuple(one.label for one in told)
-    unresolved = [one for one in told if not (one.lookup(value) or {"addresses": ["?"]})["addresses"]]
+    unresolved = [one for one in told if _is_unknown(one.lookup(value))]
     if unresolved:
         where = tuple(one.label for one in unresolved)
         error = str((unresolved[0].lookup(value) or {}).get("error") or "no address")
@@ -94,6 +95,11 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
     yield from _no_way(told, place)
     if not place.is_drivers:
         yield from _owner(place, told, witnesses)
+
+
+def _is_unknown(found: Mapping[str, Any] | None) -> bool:
+    """A name server that does not answer in time is another fault than a name that does not exist."""
+    return found is not None and not found["addresses"] and found.get("error") != NO_ANSWER
 
 
 def _to_write(place: Place, address: str) -> str:

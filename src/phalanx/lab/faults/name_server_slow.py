@@ -9,6 +9,6 @@ EXPECTED = Expected(cause="name-server-slow", hosts=("h1",), also=("own-name-mis
 def apply(bed: Bed, host: str = "h1") -> None:
     """Each look-up waits for it."""
     folder = bed[host].folder
-    (folder / "nsswitch.conf").write_text("passwd: files\nhosts: files dns\n", encoding="utf-8")
+    (folder / "nsswitch.conf").write_text("passwd: files\nhosts: dns files\n", encoding="utf-8")
     (folder / "resolv.conf").write_text("nameserver 10.77.0.222\noptions timeout:3 attempts:1\n", encoding="utf-8")
-    bed.set_variables({"MASTER_ADDR": "head.cluster"}, on=[host])
+    bed.set_variables({"MASTER_ADDR": "h0"})

@@ -315,4 +315,34 @@ FACTS = (
         python_too_old="bool",
         not_started="bool",
     ),
+    _fact(
+        "loopback-filtered", "The host {hosts} does not reach itself at {address} ({error})", address="str", error="str"
+    ),
+    _fact(
+        "framework-shadowed",
+        "On {hosts} {file} would be imported as {name}, in place of {installed}",
+        name="str",
+        file="str",
+        installed="str",
+    ),
+    _fact(
+        "name-server-slow", "Looking up {name} on {hosts} took {seconds} s", name="str", seconds="float", servers="str"
+    ),
+    _fact(
+        "setting-differs",
+        "{name} differs between the ranks: {told}",
+        name="str",
+        harm="str",
+        told="str",
+        common="str",
+        odd="str",
+        tie="bool",
+    ),
+    _fact("address-space-limit", "A process on {hosts} may use {size} of address space (ulimit -v)", size="str"),
+    _fact(
+        "mpi-uses-a-bridge",
+        "MPI on {hosts} would tell the others the address of {interface}, which only this host reaches",
+        interface="str",
+        wanted="str",
+    ),
 )

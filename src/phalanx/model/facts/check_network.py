@@ -230,4 +230,14 @@ FACTS = (
         ends="str",
         seconds="float",
     ),
+    _fact(
+        "outgoing-redirected",
+        "Something on {hosts} takes every connection that leaves it: calls to {places} are {how}",
+        how="str",
+        places="str",
+        others="str",
+        mutual="bool",
+        icmp="str",
+        subnet="str",
+    ),
 )
