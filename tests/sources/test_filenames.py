@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.sources.filenames import ranks_of_files
+from phalanx.sources.filenames import local_ranks, ranks_of_files
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,14 @@ def test_rank_from_name(names: list[str], expected: list[int]) -> None:
 )
 def test_no_rank_in_the_name(names: list[str]) -> None:
     assert ranks_of_files(names) == {}
+
+
+def test_kernel_logs_belong_to_no_rank() -> None:
+    assert ranks_of_files(["dmesg-gpu012.log", "dmesg-gpu013.log", "kern.log.1"]) == {}
+
+
+def test_log_folders_of_several_nodes_number_ranks_within_them() -> None:
+    names = [f"{node}/none_1/attempt_0/{local}/stderr.log" for node in ("a", "b") for local in range(2)]
+    assert local_ranks(names) == frozenset(names)
+    assert local_ranks(names[:2]) == frozenset()
+    assert local_ranks(["r/attempt_0/3/stderr.log", "r/attempt_1/3/stderr.log"]) == frozenset()

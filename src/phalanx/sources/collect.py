@@ -13,9 +13,10 @@ import hyperscan
 from phalanx.model import Event, EventKind, Unchecked
 from phalanx.sources.cuts import begins_within, leaves_out
 from phalanx.sources.dialects import Dialect, sniff
-from phalanx.sources.filenames import ranks_of_files
+from phalanx.sources.filenames import local_ranks, ranks_of_files
 from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, TooMuchError, looks_binary, plain_stream
+from phalanx.sources.labels import learn
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of
 from phalanx.sources.pasted import Reduction, is_all_words, program_output
@@ -87,11 +88,13 @@ class Collector:
         if not inputs:
             return found
         needles, room = GatedNeedles(self.needles), room_for_pieces()
-        ranks = ranks_of_files([one.name for one in inputs])
+        names = [one.name for one in inputs]
+        ranks, local = ranks_of_files(names), local_ranks(names)
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
+                    reader.is_local = one.name in local
                     stream, reduction = plain_stream(raw), None
                     if reader.may_be_report:
                         stream, reduction = program_output(stream, one.name)
@@ -137,6 +140,7 @@ class _FileReader:
         self._tail, self._tail_stop = b"", 1  # the end of what was read, and the number of the line that comes then
         self._gaps: Gaps | None = None
         self._is_log = False
+        self.is_local = False  # its name tells the rank within a node only
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
@@ -232,7 +236,13 @@ class _FileReader:
             self._found.unchecked.append(Unchecked(f"{name}: binary file", needs))
             return False
         lines = cleaned_lines(head)
+        labels = learn(piece.data)
+        if self.is_local:
+            self._survey.rank = labels.only_rank  # the name of the file only tells the rank within its node
+        elif labels.are_several:
+            self._survey.rank = None  # the name of the file numbers a node
         self._dialect = sniff(lines[:2000], self._survey.rank)
+        self._dialect.labels = labels
         survey_sample(self._survey, head, 1, self._dialect, self._owner.signs, lines)
         self._survey.is_cut = begins_within(lines, self._dialect) or leaves_out(head)
         self._survey.has_output = not (piece.is_last and self.may_be_report and is_all_words(lines))

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from phalanx.sources.labels import Labels
+
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
@@ -94,6 +96,7 @@ _OPENINGS = ("[", "(")
 _ENOUGH = 0.6
 _NUMBERINGS = ("srun", "column")
 _OWN_WORDS = ("short", "named", "column")
+_OF_NODES = ("srun", "kubectl", "compose")  # their numbers are nodes where one of them holds several ranks
 
 
 @dataclass(slots=True)
@@ -105,6 +108,7 @@ class Dialect:
     has_master: bool = False
     first_index: int = 0  # what containers count from
     ranks_by_pid: dict[int, int] = field(default_factory=dict)
+    labels: Labels = field(default_factory=Labels)
 
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
@@ -114,32 +118,35 @@ class Dialect:
         stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
         rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
         body = _after_time(rest)
+        is_certain = False  # the process itself put its global rank before the line
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
-            found = self._prefix_of(body)
-            if found is None:
+            prefix = self._prefix_of(body)
+            if prefix is None:
                 break
+            name, found = prefix
             groups = found.groupdict()
-            number = groups.get("rank") or groups.get("index")
+            number = self._rank_of(name, groups)
             if number is not None:
-                shift = self.has_master and groups.get("role") == "worker"  # master-0 is rank 0, worker-0 rank 1
-                first = 0 if groups.get("rank") else self.first_index
-                rank = max(int(number) + shift - first, 0)
+                rank, is_certain = number, name == "torch"
             host = groups.get("host") or host
             pid = int(groups["pid"]) if groups.get("pid") else pid
-            key = found[0].strip()
+            key = found[0].strip() if number is not None or not is_certain else key
             rest = body[found.end() :]
             body = _after_time(rest)
+        if is_certain and pid is not None and rank is not None:
+            self.ranks_by_pid[pid] = rank
         nccl = _NCCL.match(rest) if _NCCL_CLOSES in rest else None
         if nccl:
             host, pid = host or nccl["host"], int(nccl["pid"])
             key = key or f"{nccl['host']}:{nccl['pid']}"
             if rank is None:
-                rank = self.ranks_by_pid.get(pid, int(nccl["device"]))
-        else:
+                rank = self.ranks_by_pid.get(pid, self._rank_of_device(int(nccl["device"])))
+        elif not is_certain:
             scope = body[:_INSIDE_SCOPE]
             low = scope.lower()
             may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
-            inside = rank_inside(scope, low) if may_tell else None
+            is_of_group = self.labels.within_groups and "processgroupnccl" in low
+            inside = rank_inside(scope, low) if may_tell and not is_of_group else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))
                 rank = named if rank is None or self.file_rank is None else rank
@@ -148,14 +155,31 @@ class Dialect:
             rank = self.ranks_by_pid.get(pid)
         return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
 
-    def _prefix_of(self, body: str) -> re.Match[str] | None:
-        """The prefix that a line begins with, in the first form that fits."""
+    def _rank_of(self, name: str, groups: dict[str, str | None]) -> int | None:
+        """The global rank that a prefix stands for, if it stands for one."""
+        number = groups.get("rank") or groups.get("index")
+        if number is None or (self.labels.of_nodes and name in _OF_NODES):
+            return None
+        if name == "tee":
+            return int(number) + (self.labels.offset or 0)
+        shift = self.has_master and groups.get("role") == "worker"  # master-0 is rank 0, worker-0 rank 1
+        first = 0 if groups.get("rank") else self.first_index
+        return max(int(number) + shift - first, 0)
+
+    def _rank_of_device(self, device: int) -> int | None:
+        """The rank that uses a device, if its node's ranks are known to count on from there."""
+        if self.labels.offset is not None:
+            return device + self.labels.offset
+        return None if self.labels.of_nodes else device
+
+    def _prefix_of(self, body: str) -> tuple[str, re.Match[str]] | None:
+        """The prefix that a line begins with, and its form: the first that fits."""
         # Strong prefixes all open with a bracket; most lines do not.
         if self.forms is _STRONG and not body.startswith(_OPENINGS):
             return None
         for form in self.forms:
             if (match := form.pattern.match(body)) is not None:
-                return match
+                return form.name, match
         return None
 
 

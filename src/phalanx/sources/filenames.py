@@ -15,6 +15,8 @@ _STREAM_IN_NUMBER = re.compile(r"(?:^|/)(?P<rank>\d{1,5})/(?:stdout|stderr|out|e
 _ROLE = re.compile(r"(?:^|[^a-z])(?P<role>chief|master|worker|trainer|task|proc(?:ess)?|replica|gpu|ps|evaluator)[-_.]?(?P<index>\d{1,5})(?!\d)", re.I)  # fmt: skip
 _BARE_ROLE = re.compile(r"(?:^|[^a-z])(?P<role>chief|master)(?:[^a-z]|$)", re.I)
 _NUMBER = re.compile(r"\d+")
+# The log of a host's kernel or system is no rank's, whatever number the host has.
+_SYSTEM = re.compile(r"(?:^|/)(?:dmesg|kern(?:el)?|syslog|journal(?:ctl)?|messages|console-host)(?:[^a-z]|$)", re.I)
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
@@ -22,6 +24,7 @@ def ranks_of_files(names: Sequence[str]) -> dict[str, int]:
     """The rank of each file whose name tells it. Files that hold several ranks are told apart inside instead."""
     found: dict[str, int] = {}
     roles: dict[str, tuple[str, int]] = {}
+    names = [name for name in names if not _SYSTEM.search(_stripped(name))]
     for name in names:
         path = _stripped(name)
         sure = [match for pattern in (_TORCHRUN, _SURE, _STREAM_IN_NUMBER) if (match := pattern.search(path))]
@@ -35,6 +38,18 @@ def ranks_of_files(names: Sequence[str]) -> dict[str, int]:
     rest = [name for name in names if name not in found]
     found.update(_ranks_by_template(rest))
     return found
+
+
+def local_ranks(names: Sequence[str]) -> frozenset[str]:
+    """Files of `torchrun --log-dir` whose number is only the rank within their node: several folders have the same ones."""
+    folders: dict[str, set[str]] = defaultdict(set)
+    numbered: dict[str, str] = {}
+    for name in names:
+        path = _stripped(name)
+        if (match := _TORCHRUN.search(path)) is not None:
+            numbered[name] = match["rank"]
+            folders[match["rank"]].add(path[: match.start()])
+    return frozenset(name for name, rank in numbered.items() if len(folders[rank]) > 1)
 
 
 def _stripped(name: str) -> str:

@@ -67,6 +67,17 @@ class Window:
                 taken += 1
                 yield number, text
 
+    def below(self, most: int) -> Iterator[str]:
+        """The next lines as they stand, of whichever speaker, without their prefixes."""
+        data, start = self.piece.data, self.hit.stop + 1
+        for _ in range(most):
+            if start >= len(data):
+                return
+            stop = data.find(b"\n", start, start + LONGEST_LINE)
+            stop = stop if stop >= 0 else min(len(data), start + LONGEST_LINE)
+            yield self.dialect.read(clean(data[start:stop]))[1]
+            start = stop + 1
+
     def preceding(self, most: int = 8, longest: int = LONGEST_LINE) -> Iterator[str]:
         """The lines just before, nearest first, of whichever speaker; without those of more bytes than `longest`."""
         data, stop, count = self.piece.data, self.hit.start - 1, 0

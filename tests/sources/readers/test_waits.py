@@ -12,13 +12,6 @@ from .test_tracebacks import events
 @pytest.mark.parametrize(
     ("text", "kind", "data"),
     [
-        (
-            "[rank1]:[E ProcessGroupNCCL.cpp:474] [Rank 1] Watchdog caught collective operation timeout: "
-            "WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600026 milliseconds\n",
-            EventKind.TIMEOUT,
-            {"op": "ALLREDUCE", "seq": 812},
-        ),
-        ("Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, TensorShape=[1])\n", EventKind.TIMEOUT, {"op": "BROADCAST"}),
         ("RuntimeError: [x.cc:78] Timed out waiting 10000ms for recv operation to complete\n", EventKind.TIMEOUT, {"op": "recv", "waited_s": 10.0}),
         ("Stalled ops:opt/x [missing ranks: 0, 3]\n", EventKind.STALL, {"missing": (0, 3)}),
         ("Missing ranks:\n2: [allreduce.a, allreduce.b]\n5: [allreduce.a]\n", EventKind.STALL, {"missing": (2, 5), "sets": ((2,), (2, 5))}),

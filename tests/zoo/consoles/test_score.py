@@ -9,6 +9,7 @@ TRUTH = Truth(
     split=OPEN,
     healthy=False,
     symptom="perf.hang",
+    also=(),
     cause="rank-missing-from-collective",
     culprits=(3,),
     true_culprits=(3,),

@@ -86,7 +86,8 @@ def read(window: Window) -> Iterator[Event]:
             groups = match.groupdict()
             code_of = int(groups["code"]) if groups.get("code") else -_signal_number(groups)
             pid = int(groups["pid"]) if groups.get("pid") else None
-            yield _exit(window, int(match["rank"]), code_of, text.strip(), pid)
+            shift = (window.dialect.labels.offset or 0) if "local" in pattern.pattern else 0
+            yield _exit(window, int(match["rank"]) + shift, code_of, text.strip(), pid)
             return
     if match := _SRUN.search(text):
         for pattern, number in _SRUN_HOW:

@@ -1,6 +1,5 @@
-"""Ranks that wait for others: NCCL's watchdog, Gloo's time-outs, Horovod's stall inspector, monitoredBarrier.
+"""Ranks that wait for others: Gloo's time-outs, Horovod's stall inspector, monitoredBarrier; NCCL's watchdog is in `watchdogs`.
 
-Watchdog caught collective operation timeout: WorkNCCL(SeqNum=812, OpType=ALLREDUCE, …)
 Stalled ops: DistributedAdam_Allreduce/x [missing ranks: 2]
 [Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 30000 ms
 """
@@ -14,7 +13,6 @@ from phalanx.model import Event, EventKind
 from phalanx.sources.window import Window
 
 TRIGGERS = (
-    "Watchdog caught collective operation timeout",
     "Timed out waiting ",
     "[missing ranks:",
     "Missing ranks:",
@@ -23,7 +21,6 @@ TRIGGERS = (
     "waiting for remainder of ranks",
 )
 
-_WATCHDOG = re.compile(r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)")
 _GLOO = re.compile(r"Timed out waiting (?P<ms>\d+)ms for (?P<op>\w+) operation to complete")
 _MISSING_INLINE = re.compile(r"\[missing ranks: ?(?P<ranks>[\d, ]+)")
 _MISSING_LIST = re.compile(r"^\s*(?P<rank>\d+)!?: \[(?P<tensors>[^\]]*)")
@@ -33,12 +30,7 @@ _BARRIER = re.compile(r"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitore
 def read(window: Window) -> Iterator[Event]:
     """A time-out of this rank, or a stall report that names who is missing."""
     text = window.text
-    if match := _WATCHDOG.search(text):
-        data: dict[str, object] = {"op": match["op"]}
-        if match["seq"]:
-            data["seq"] = int(match["seq"])
-        yield window.event(EventKind.TIMEOUT, "nccl-watchdog", data=data)
-    elif match := _GLOO.search(text):
+    if match := _GLOO.search(text):
         yield window.event(EventKind.TIMEOUT, "gloo", data={"op": match["op"], "waited_s": int(match["ms"]) / 1000})
     elif match := _BARRIER.search(text):
         yield window.event(EventKind.STALL, "monitored-barrier", data={"missing": _numbers(match["ranks"])})

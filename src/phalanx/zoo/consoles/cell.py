@@ -30,6 +30,7 @@ class Truth:
     split: str
     healthy: bool
     symptom: str | None
+    also: tuple[str, ...]
     cause: str | None
     culprits: tuple[int, ...]
     true_culprits: tuple[int, ...]
@@ -91,6 +92,7 @@ def make(situation: Situation, form: Form, *, variant: int = 0) -> Console:
         split=split_of(situation.name, form.name),
         healthy=situation.healthy,
         symptom=situation.symptom,
+        also=situation.also,
         cause=situation.cause,
         culprits=culprits if "who" in shows else (),
         true_culprits=culprits,

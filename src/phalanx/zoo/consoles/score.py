@@ -57,7 +57,7 @@ def mark(truth: Truth, report: Mapping[str, Any], causes: Mapping[str, frozenset
         innocent=bool(accused - guilty),
         false_alarm=truth.healthy and bool(verdict),
         culprit=None if truth.healthy else exact,
-        symptom=verdict.get("symptom") == truth.symptom if "what" in shown else None,
+        symptom=verdict.get("symptom") in (truth.symptom, *truth.also) if "what" in shown else None,
         cause=verdict.get("cause") in same if "why" in shown else None,
         fix=bool(fixes) and fixes[0] in truth.fixes if "what" in shown else None,
     )

@@ -17,7 +17,7 @@ class Situation:
     """A fault and its truth. `play` acts it out and returns the culprits (none where no rank is to blame).
 
     `absence`: the culprit is known only by what it does not print, so a form must show all the others. `nodes`: it
-    needs so many. `launcher`: it exists under this launcher only. A healthy situation has no symptom.
+    needs so many. `also`: other symptoms by which it may go, where the classes overlap. `launcher`: it exists under this launcher only. A healthy situation has no symptom.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Situation:
     absence: bool = False
     nodes: int | None = None
     launcher: str | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:

@@ -67,7 +67,7 @@ def _loss_scale(stage: Stage) -> tuple[int, ...]:
         stage.rank(0, text, tells="what")
         scale = max(scale // 2, 1)
     text = "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run."
-    for rank in range(min(stage.job.per_node, 4)):
+    for rank in range(stage.job.world):
         acts.traceback(stage, rank, text, tells="what why")
     endings.collapse(stage)
     return ()

@@ -78,19 +78,17 @@ def _completion(stage: Stage, status: int, vendor: int, *, event: str | None = N
     return ()
 
 
-def _setup(stage: Stage, kind: str, warn: Callable[[Stage, int], str], *, ranks: str = "all") -> tuple[int, ...]:
+def _setup(stage: Stage, kind: str, warn: Callable[[Stage, int], str]) -> tuple[int, ...]:
     """NCCL cannot make its communicator: ranks raise at the first collective, with NCCL's last error in the text."""
     acts.start(stage, connect=False)
     job = stage.job
-    nodes = min(job.nodes, 3)
-    chosen = [rank for rank in range(nodes * job.per_node) if ranks == "all" or job.local(rank) in (0, 1)]
     exception = "RuntimeError" if job.torch in ("1.13",) else "torch.distributed.DistBackendError"
-    for rank in chosen:
+    tells = "what" if warn is _versions and not _compares_versions(stage) else "what why"
+    for rank in range(job.world):
         at = stage.clock + stage.rng.random()
         last = warn(stage, rank)
-        acts.traceback(
-            stage, rank, f"{exception}: {acts.nccl_text(stage, kind, last)}", place="setup", at=at, tells="what why"
-        )
+        text = f"{exception}: {acts.nccl_text(stage, kind, last)}"
+        acts.traceback(stage, rank, text, place="setup", at=at, tells=tells)
     endings.collapse(stage)
     return ()
 
@@ -125,12 +123,17 @@ def _duplicate(stage: Stage) -> tuple[int, ...]:
     return ()
 
 
+def _compares_versions(stage: Stage) -> bool:
+    """Before 2.25 NCCL only says that the sizes of a message differ."""
+    return tuple(map(int, stage.job.nccl.split("."))) >= (2, 25)
+
+
 def _versions(stage: Stage, rank: int) -> str:
     other = (rank + stage.job.per_node) % stage.job.world
     return stage.nccl(
         rank,
         "init.mismatch",
-        tells="what why",
+        tells="what why" if _compares_versions(stage) else "what",
         received=104,
         expected=96,
         group_rank=rank,
@@ -210,6 +213,7 @@ SITUATIONS = (
         "nccl-peer-connection-failed",
         ("fix-communication-configuration", "fix-network-setting"),
         nodes=2,
+        also=("prep.communication-error",),
     ),
     Situation(
         "socket-unreachable",
@@ -221,6 +225,7 @@ SITUATIONS = (
         "nccl-peer-connection-failed",
         ("fix-communication-configuration", "fix-network-setting"),
         nodes=2,
+        also=("prep.communication-error",),
     ),
     Situation(
         "socket-wrong-interface",
@@ -234,6 +239,7 @@ SITUATIONS = (
         "nccl-peer-connection-failed",
         ("fix-communication-configuration", "fix-network-setting"),
         nodes=2,
+        also=("prep.communication-error",),
     ),
     Situation(
         "no-interface",
@@ -282,6 +288,7 @@ SITUATIONS = (
         _SETUP,
         "peer-access-refused",
         ("fix-communication-configuration", "fix-dependency-version", "change-hardware"),
+        also=("fail.device-error",),
     ),
     Situation(
         "duplicate-gpu",

@@ -1,0 +1,100 @@
+"""Learns from a whole file what its labels number: global ranks, the ranks of one node, nodes, or ranks within a group.
+
+[default3]:[rank11]:[E…          --tee counts the ranks of a node: here rank 11 is the fourth of its node
+1: [rank11]:[E…                  srun -l with one torchrun for each node: the label is the node
+[pod/job-worker-0/pytorch] [rank11]:  a pod with several ranks
+rank      : 11 (local_rank: 3)   torchrun's table says it of both
+[Rank 1] Watchdog caught …       printed by several processes: a rank within its group
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_SCOPE = 1 << 20  # bytes of the beginning and of the end that are looked at
+_TOLD = 400  # lines that tell both; more are the same again
+_NESTED = re.compile(
+    rb"^(?:\d{4}-\d\d-\d\dT\S+ std(?:err|out) [FP] )?"
+    rb"(?:\[(?:default|trainer|worker|local_rank_?)(?P<local>\d{1,6})\]:?|\s{0,5}(?P<task>\d{1,5}): ?|\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?)"
+    rb"\[rank(?P<rank>\d{1,6})\]:",
+    re.M,
+)
+_TABLE = re.compile(
+    rb"^(?P<label>(?:\s{0,5}(?P<task>\d{1,5}): |\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?|[\w.-]+: )?)"
+    rb"\s+rank\s+: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,6})\)",
+    re.M,
+)
+# The agent of a node speaks only where a task or a pod is a node.
+_AGENT = re.compile(
+    rb"^(?:\s{0,5}\d{1,5}: |\[pod/[\w.-]+/[\w.-]+\] ?)"
+    rb"(?:WARNING:|ERROR:|[WEI]\d{4} \d\d:|\[[-\d]{10} [\d:,]+\] )\S* ?\d* ?torch[./]distributed[./](?:elastic|run)",
+    re.M,
+)
+_OWN = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?\[rank(?P<rank>\d{1,6})\]:", re.M)
+# torchrun says it only where it starts several processes on its node.
+_SEVERAL = b"Setting OMP_NUM_THREADS environment variable for each process"
+_WITHIN = re.compile(rb"\[E ProcessGroupNCCL\.cpp:\d+\] \[Rank (?P<rank>\d{1,6})\] Watchdog caught collective")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the labels of a file number.
+
+    `offset`: what is added to a local rank to make it global, None where nothing tells. `of_nodes`: labels of tasks and
+    pods name nodes. `only_rank`: the one rank that speaks in a file of its own; `are_several`: more than one do. `within_groups`: `[Rank 3]` of a
+    watchdog is not a global rank.
+    """
+
+    offset: int | None = None
+    of_nodes: bool = False
+    only_rank: int | None = None
+    are_several: bool = False
+    within_groups: bool = False
+
+
+def learn(data: bytes | bytearray | memoryview) -> Labels:
+    """What the beginning and the end of a file tell of its labels."""
+    whole = bytes(data[:_SCOPE])
+    if len(data) > _SCOPE:
+        whole += bytes(data[max(_SCOPE, len(data) - _SCOPE) :])
+    if not any(word in whole for word in (b"rank", b"[Rank ", b"torch")):
+        return Labels()
+    offsets: Counter[int] = Counter()
+    by_label: dict[bytes, set[int]] = defaultdict(set)
+    for match in _first(_NESTED, whole):
+        rank = int(match["rank"])
+        if match["local"]:
+            offsets[rank - int(match["local"])] += 1
+        else:
+            by_label[match["task"] or match["pod"]].add(rank)
+    for match in _first(_TABLE, whole):
+        offsets[int(match["rank"]) - int(match["local"])] += 1
+        if match["task"] or match["pod"]:
+            by_label[match["task"] or match["pod"]].add(int(match["rank"]))
+    own = {int(match["rank"]) for match in _first(_OWN, whole)}
+    in_table = {int(match["rank"]) for match in _first(_TABLE, whole)}
+    within = Counter(match["rank"] for match in _first(_WITHIN, whole))
+    return Labels(
+        next(iter(offsets)) if len(offsets) == 1 else None,
+        _names_nodes(by_label) or _AGENT.search(whole) is not None,
+        next(iter(own)) if len(own) == 1 else None,
+        len(own | in_table) > 1 or _SEVERAL in whole,
+        max(within.values(), default=0) > 1,
+    )
+
+
+def _first(pattern: re.Pattern[bytes], whole: bytes) -> Iterable[re.Match[bytes]]:
+    for count, match in enumerate(pattern.finditer(whole)):
+        if count >= _TOLD:
+            return
+        yield match
+
+
+def _names_nodes(by_label: dict[bytes, set[int]]) -> bool:
+    """One label stands before several ranks, or before one that it does not name."""
+    if any(len(ranks) > 1 for ranks in by_label.values()):
+        return True
+    return any(label.isdigit() and {int(label)} != ranks for label, ranks in by_label.items())
