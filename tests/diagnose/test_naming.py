@@ -45,3 +45,17 @@ def test_a_number_that_is_no_rank_accuses_nobody_and_fills_no_memory(diagnose: D
         assert verdict is not None
         assert verdict.symptom == "prep.communication-error"
         assert other not in verdict.culprit_ranks
+
+
+def test_the_only_exception_of_a_console_is_that_of_the_only_rank_that_failed(diagnose: Diagnose) -> None:
+    report = diagnose(
+        {
+            "job.log": "step 1 loss 2.0\nstep 2 loss 1.9\nTraceback (most recent call last):\n"
+            '  File "train.py", line 9, in <module>\n    batch = next(batches)\n'
+            "RuntimeError: DataLoader worker (pid 4000) is killed by signal: Killed.\n"
+            "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 6 (pid: 4712) of binary: python\n"
+            "  rank      : 6 (local_rank: 6)\n  exitcode  : 1 (pid: 4712)\n"
+        }
+    )
+    assert report.verdict is not None
+    assert report.verdict.culprit_ranks == (6,)

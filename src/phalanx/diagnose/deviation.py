@@ -16,6 +16,7 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Frame, Stage
+from phalanx.sources.readers.exits import CLOSING
 
 _OF_LOGS = frozenset((EventKind.EXCEPTION, EventKind.TIMEOUT, EventKind.LINE, EventKind.STACK, EventKind.EXIT))
 _MEETS = re.compile(
@@ -74,8 +75,15 @@ def _by_end(accused: frozenset[int], others: frozenset[int], history: History) -
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
     left |= {rank.number for rank in history.world.ranks if rank.finished and rank.exit_code in (None, 0)}
     told = history.exit_codes.keys()
-    if history.world.launcher == "torchrun" and len(others) > 1 and others <= told and not accused & told:
-        left |= accused  # its summary names whoever failed or had to be ended, and nobody else
+    closed = any(event.source == CLOSING for event in history.seen.events)
+    if (
+        history.world.launcher == "torchrun"
+        and len(others) > 1
+        and others <= told
+        and not accused & told
+        and not closed
+    ):
+        left |= accused  # its summary names whoever failed, and it had to end nobody
     if not accused <= left or others & left:
         return None
     steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}

@@ -2,6 +2,7 @@
 
 [123456.8] Out of memory: Killed process 103 (python) …         torchrun said that rank 3 has process 103
 Warning  Evicted  pod/job-worker-2  The node was low on …       job-worker-2.log is rank 2's
+RuntimeError: DataLoader worker (pid 4) is killed …             of a console in which only rank 6 ended with status 1
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,8
 _POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
 
 
+# What launchers raise themselves when a process of theirs has failed.
+_LAUNCHERS = re.compile(
+    r"^(?:[\w.]+\.)?(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ActorDiedError)\b"
+)
+_BEFORE = 120  # lines of a traceback, at most
+
+
 def name_speakers(seen: Observations) -> None:
     """Put the rank into every matched line that names a process or pod whose rank is known."""
+    _name_only_exception(seen)
     by_process = _ranks_by_process(seen)
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
     if not by_process and not by_pod:
@@ -49,3 +58,26 @@ def _rank_named(text: str, by_process: dict[int, int], by_pod: dict[str, int]) -
             return by_process[int(number)]
     found = {by_pod[name] for name in _POD.findall(text) if name in by_pod}
     return found.pop() if len(found) == 1 else None
+
+
+def _name_only_exception(seen: Observations) -> None:
+    """In a console without labels, the one exception is that of the one rank that its launcher saw end with status 1."""
+    for file in seen.files:
+        if file.rank is not None or file.is_cut:
+            continue
+        own = [event for event in seen.events if event.file == file.name]
+        raised = [event for event in own if event.kind is EventKind.EXCEPTION and not _LAUNCHERS.search(event.text)]
+        ended = {event.rank: event for event in own if event.kind is EventKind.EXIT and event.rank is not None}
+        failed = [rank for rank, event in ended.items() if event.data["code"] == 1]
+        if len(raised) != 1 or raised[0].rank is not None or len(failed) != 1:
+            continue
+        last, rank = raised[0].line, failed[0]
+        until = max(ended[rank].line, last + 1)
+        named = replace(raised[0], rank=rank)
+        seen.events[seen.events.index(raised[0])] = named
+        for index, match in enumerate(seen.matches):
+            event = match.event
+            if event is raised[0]:
+                seen.matches[index] = replace(match, event=named)
+            elif event.file == file.name and event.rank is None and last - _BEFORE <= event.line < until:
+                seen.matches[index] = replace(match, event=replace(event, rank=rank))

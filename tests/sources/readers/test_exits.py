@@ -24,7 +24,7 @@ from .test_tracebacks import events
         ("go.sh: line 3: 28140 Killed                  python train.py --rank=3\n", [(3, -9)]),
         ("go.sh: line 3: 28140 Killed                  python train.py\n", []),
         ("[rank: 1] Child process with PID 455 terminated with code -9. Forcefully terminating all other processes\n", [(1, -9)]),
-        ("[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py', '--local_rank=3'] exits with return code = -9\n", [(3, -9)]),
+        ("[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py', '--local_rank=3'] exits with return code = -9\n", [(None, -9)]),
         ("srun: error: node0: tasks 0-2,5: Exited with exit code 1\n", [(0, 1), (1, 1), (2, 1), (5, 1)]),
         ("srun: error: node0: task 1: Segmentation fault (core dumped)\n", [(1, -11)]),
         ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n", [(1, -9)]),

@@ -18,6 +18,7 @@ from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
 TRIGGERS = (
+    "closing signal SIG",
     "(local_rank: ",
     "failed (exitcode: ",
     "returned non-zero exit status",
@@ -34,19 +35,22 @@ TRIGGERS = (
     "Killed",
 )
 
+CLOSING = "closing-signal"  # the launcher ends a process that still runs
+_CLOSES = lazy(r"Sending process (?P<pid>\d+) closing signal SIG")
 _TORCHRUN_RANK = lazy(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
 _TORCHRUN_TIME = lazy(r"^\s*time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
 _TORCHRUN_CODE = lazy(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
 _ONE_LINE: tuple[re.Pattern[str], ...] = (
     lazy(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
     lazy(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
-    lazy(r"--local[_-]rank=(?P<rank>\d+).*exits with return code = (?P<code>-?\d+)"),
     lazy(r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"),
     lazy(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
     lazy(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
     lazy(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
     lazy(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
 )  # fmt: skip
+# DeepSpeed prints the command of the process that it started last, not of the one that ended.
+_DEEPSPEED = lazy(r"\] exits with return code = (?P<code>-?\d+)")
 # What a shell says of a program that was killed: alone, or behind its own place and the process.
 _SHELL = lazy(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}(?P<command>\S.*))?$")
 _RANK_IN_COMMAND = lazy(r"\b(?:RANK|OMPI_COMM_WORLD_RANK|SLURM_PROCID)=(?P<rank>\d+)|--rank[= ](?P<option>\d+)\b")
@@ -81,6 +85,9 @@ def read(window: Window) -> Iterator[Event]:
                 )
                 return
         return
+    if match := _CLOSES.search(text):
+        yield window.event(EventKind.LINE, CLOSING, data={"pid": int(match["pid"])})
+        return
     for pattern in _ONE_LINE:
         if match := pattern.search(text):
             groups = match.groupdict()
@@ -89,6 +96,9 @@ def read(window: Window) -> Iterator[Event]:
             shift = (window.dialect.labels.offset or 0) if "local" in pattern.pattern else 0
             yield _exit(window, int(match["rank"]) + shift, code_of, text.strip(), pid)
             return
+    if match := _DEEPSPEED.search(text):
+        yield _exit(window, None, int(match["code"]), text.strip(), None)
+        return
     if match := _SRUN.search(text):
         for pattern, number in _SRUN_HOW:
             if how := pattern.search(match["how"]):
@@ -134,8 +144,8 @@ def _tasks(text: str) -> Iterator[int]:
             yield from range(int(first), min(int(last or first), int(first) + 4096) + 1)
 
 
-def _exit(window: Window, rank: int, code: int, text: str, pid: int | None, at: float | None = None) -> Event:
-    if pid is not None:
+def _exit(window: Window, rank: int | None, code: int, text: str, pid: int | None, at: float | None = None) -> Event:
+    if pid is not None and rank is not None:
         window.dialect.ranks_by_pid[pid] = rank
     return window.event(
         EventKind.EXIT, "exit", text=text, rank=rank, data={"code": normal_code(code), "pid": pid, "at": at}

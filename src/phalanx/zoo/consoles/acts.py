@@ -255,7 +255,14 @@ def peers_lose(stage: Stage, lost: list[int], main: Mapping[int, Position], *, a
 
 
 def traceback(
-    stage: Stage, rank: int, error: str, *, place: str = "forward", at: float | None = None, tells: str = "what why who"
+    stage: Stage,
+    rank: int,
+    error: str,
+    *,
+    place: str = "forward",
+    at: float | None = None,
+    tells: str = "what why who",
+    named: bool = False,
 ) -> None:
     """A rank raises out of the training loop and exits with status 1."""
     line = 180 + stage.job.seed % 90
@@ -266,5 +273,5 @@ def traceback(
         "setup": f'  File "/workspace/train.py", line {line - 120}, in setup\n    model = DistributedDataParallel(model, device_ids=[local_rank])\n  File "/usr/local/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", line 835, in __init__\n    _verify_param_shape_across_processes(self.process_group, parameters)\n  File "/usr/local/lib/python3.11/site-packages/torch/distributed/utils.py", line 282, in _verify_param_shape_across_processes\n    return dist._verify_params_across_processes(process_group, tensors, logger)',
     }[place]
     head = f'Traceback (most recent call last):\n  File "/workspace/train.py", line 431, in <module>\n    main()\n  File "/workspace/train.py", line 412, in main\n    trainer.run()\n{frames}\n'
-    stage.python(rank, head + error, at=at, tells=tells)
+    stage.python(rank, head + error, at=at, tells=tells, named=named)
     stage.deaths.append(((stage.clock if at is None else at) + 0.5, rank, 1))

@@ -142,11 +142,11 @@ class Stage:
         )
         self.rank(rank, head, at=at, kind="nccl-info")
 
-    def python(self, rank: int, lines: str, *, at: float | None = None, tells: str = "") -> None:
+    def python(self, rank: int, lines: str, *, at: float | None = None, tells: str = "", named: bool = False) -> None:
         """A traceback of Python, each line with the head that newer releases put before it."""
         head = render("torch", "python.head", self.job.torch, rank=rank)
         text = "\n".join(head + line for line in lines.rstrip("\n").split("\n"))
-        self.rank(rank, text, at=at, tells=tells, named=bool(head))
+        self.rank(rank, text, at=at, tells=tells, named=named or bool(head))
 
     def launch(self, name: str, /, **fields: Any) -> str:
         """A statement of a launcher with its time stamps."""

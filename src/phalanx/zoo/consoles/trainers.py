@@ -25,6 +25,10 @@ def banner(stage: Stage) -> None:
                 kind="start",
                 named=True,
             )
+        # lightning/fabric/utilities/distributed.py, _init_dist_connection
+        rule = "-" * 100
+        said = f"All distributed processes registered. Starting with {job.world} processes"
+        stage.rank(0, f"{rule}\ndistributed_backend=nccl\n{said}\n{rule}\n", at=stage.clock + 5, kind="start")
     else:
         stage.rank(0, f"world size {job.world}, torch {job.torch}.0+cu{job.cuda.replace('.', '')}", kind="start")
 

@@ -123,9 +123,9 @@ def _init_never_ends(stage: Stage) -> tuple[int, ...]:
         error = render("torch", "store.wait", stage.job.torch, timeout=600000, key="0")
         text = render("torch", "store.unique_id", stage.job.torch, group_rank=rank, key="0", error=error)
         exception = "RuntimeError" if stage.job.torch in ("1.13", "2.0") else "torch.distributed.DistBackendError"
-        acts.traceback(stage, rank, f"{exception}: {text}", place="setup", tells="what why")
+        acts.traceback(stage, rank, f"{exception}: {text}", place="setup", tells="what why who", named=True)
     endings.collapse(stage)
-    return ()
+    return (0,)
 
 
 SITUATIONS = (
