@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console as Terminal
 from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.zoo.consoles import score as scoring
-from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, cells, make, split_of
+from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, Console, cells, make, split_of
+from phalanx.zoo.consoles.excerpts import load_excerpts
 from phalanx.zoo.consoles.form import all_forms
 from phalanx.zoo.consoles.situation import all_situations
+from phalanx.zoo.fault import FaultError
 from phalanx.zoo.score import read_causes
 from phalanx.zoo.tables import TextTable, fill_page
 
@@ -77,7 +79,10 @@ def write(
 def diagnose(names: tuple[str, str, Mapping[str, frozenset[str]]]) -> scoring.Mark:
     """Make one console, diagnose it, mark it. Takes one argument, so that a pool of processes can map it."""
     situation, form, causes = names
-    console = make(all_situations()[situation], all_forms()[form])
+    return _judge(make(all_situations()[situation], all_forms()[form]), causes)
+
+
+def _judge(console: Console, causes: Mapping[str, frozenset[str]]) -> scoring.Mark:
     with tempfile.TemporaryDirectory(prefix="phalanx-console-") as folder:
         report = diagnose_paths([str(console.write(Path(folder)))]).to_json() if console.files else {}
     return scoring.mark(console.truth, report, causes)
@@ -104,6 +109,8 @@ def score(
             marks = list(pool.map(diagnose, work, chunksize=8))
     else:
         marks = [diagnose(one) for one in work]
+    if not (situations or forms or split):
+        marks += [_judge(console, causes) for console in _excerpts(root)]
     tables = [scoring.totals(marks, "Consoles of simulated GPU jobs")]
     if show_matrix or write_page is not None:
         tables.append(scoring.matrix(marks))
@@ -116,10 +123,18 @@ def score(
         typer.echo("\n".join(scoring.misses(marks)))
 
 
+def _excerpts(root: Path) -> list[Console]:
+    try:
+        return load_excerpts(root)
+    except FaultError as error:
+        typer.echo(f"phalanx: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
 def _print(table: TextTable) -> None:
     shown = Table(title=table.title)
     for number, heading in enumerate(table.headings):
         shown.add_column(heading, justify="right" if number else "left", no_wrap=not number)
     for row in table.rows:
         shown.add_row(*row)
-    Console(width=None if Console().is_terminal else 190).print(shown)
+    Terminal(width=None if Terminal().is_terminal else 190).print(shown)

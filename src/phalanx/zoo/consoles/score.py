@@ -71,7 +71,7 @@ def _share(marks: Iterable[Mark], key: str) -> str:
 def totals(marks: Sequence[Mark], title: str) -> TextTable:
     """One row for each split."""
     rows = []
-    for split in (OPEN, HELD_BACK):
+    for split in dict.fromkeys((OPEN, HELD_BACK, *(one.truth.split for one in marks))):
         some = [one for one in marks if one.truth.split == split]
         if not some:
             continue
@@ -106,6 +106,7 @@ def totals(marks: Sequence[Mark], title: str) -> TextTable:
 
 def matrix(marks: Sequence[Mark]) -> TextTable:
     """Situations by forms for the open cells; of those held back only that they are."""
+    marks = [one for one in marks if one.truth.split in (OPEN, HELD_BACK)]
     at = {(one.truth.situation, one.truth.form): one for one in marks}
     forms = list(dict.fromkeys(one.truth.form for one in sorted(marks, key=lambda one: one.truth.form)))
     situations = list(dict.fromkeys(one.truth.situation for one in sorted(marks, key=lambda one: one.truth.situation)))
@@ -119,11 +120,11 @@ def matrix(marks: Sequence[Mark]) -> TextTable:
 
 
 def misses(marks: Sequence[Mark]) -> list[str]:
-    """A line for each open console that is not right."""
+    """A line for each console that is not right, of those that are not held back."""
     return [
         f"{one.letters:<6} {one.truth.situation}/{one.truth.form}: wanted {one.truth.symptom} {one.truth.cause} "
         f"{list(one.truth.culprits)[:8]}, got {one.got} {one.rule} {list(one.accused)[:8]} "
         f"(torch {one.truth.torch}, {one.truth.world} ranks, {one.truth.parallelism})"
         for one in marks
-        if one.truth.split == OPEN and one.letters != "."
+        if one.truth.split != HELD_BACK and one.letters != "."
     ]
