@@ -39,7 +39,7 @@ def concluded(
 def test_the_silent_one_is_lost() -> None:
     ((ranks, text),) = concluded(3, {0: (1,)}, silent=(1,))
     assert ranks == [1]
-    assert text.startswith("the host h1 (rank 1) is off or cut off: its agent, which speaks every second")
+    assert text.startswith("The host h1 (rank 1) is off or cut off: its agent, which speaks every second")
     assert "12 s" in text
     assert "data between it and h0 is not acknowledged" in text
 
@@ -63,7 +63,7 @@ def test_where_all_broken_paths_meet_a_host_is_cut_off() -> None:
 def test_a_silent_host_that_another_reaches_is_not_lost() -> None:
     ((ranks, text),) = concluded(3, {0: (1,)}, silent=(1,), seen={0: (2,), 2: (0, 1)})
     assert ranks == [0, 1]
-    assert text.startswith("the path between h0 (rank 0) and h1 (rank 1) is broken")
+    assert text.startswith("The path between h0 (rank 0) and h1 (rank 1) is broken")
     assert [ranks for ranks, _ in concluded(3, {}, silent=(1,), seen={0: (2,), 2: (0,)})] == [[1]]
 
 
@@ -76,7 +76,7 @@ def test_who_answers_in_any_way_is_reached() -> None:
 def test_one_path_accuses_neither_end(broken: dict[int, tuple[int, ...]]) -> None:
     ((ranks, text),) = concluded(3, broken)
     assert ranks == [0, 1]
-    assert text.startswith("the path between h0 (rank 0) and h1 (rank 1) is broken")
+    assert text.startswith("The path between h0 (rank 0) and h1 (rank 1) is broken")
 
 
 def test_addresses_that_are_no_nodes_tell_nothing() -> None:

@@ -16,6 +16,7 @@ from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Finding, Stage
+from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 _MOST_FINDINGS = 12
@@ -97,7 +98,7 @@ def _is_contradicted_by_watch(claim: Claim, history: History) -> bool:
     """Whether it rests on recorders alone where the watch of the same moment saw more: roots, sends and receives, the script's
     conditions and loops are not in them, and a rank that waits for a message has nothing outstanding there."""
     by_trace = bool(claim.roots) and all(proof.event.source == "trace" for proof in claim.roots)
-    return by_trace and any(event.data.get("settled") for event in history.seen.events if event.source == "watch")
+    return by_trace and any(is_beyond_recorders(event.fact) for event in history.seen.events)
 
 
 def _stage(claim: Claim, history: History) -> Stage | None:

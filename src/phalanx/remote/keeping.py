@@ -68,7 +68,7 @@ class Keeping:
         """A line of what a node's watch saw."""
         data = message.data
         line = {"at": time.time(), "kind": data.get("what"), "ranks": data.get("ranks"), "text": data.get("text")}
-        line |= {"host": host, "data": data.get("facts")}
+        line |= {"host": host, "data": data.get("facts"), "facts": data.get("shown") or []}
         with (
             self._lock,
             contextlib.suppress(OSError),

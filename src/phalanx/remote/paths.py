@@ -14,6 +14,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from phalanx.model.fact import Fact
+from phalanx.model.facts import make_fact, sentence_of
 from phalanx.remote.lines import Line
 
 SILENT_S = 5.0  # an agent speaks every second
@@ -89,9 +91,9 @@ class Paths:
             return [self._of_host(node, by_node, silent, now) for node in lost]
         found = []
         for pair in sorted(tuple(sorted(pair)) for pair in self._broken):
-            one, other = (_named(by_node[node]) for node in pair)
-            text = f"the path between {one} and {other} is broken: what is sent between them is not acknowledged"
-            found.append(_observation(text, [rank for node in pair for rank in by_node[node].ranks]))
+            one, other = (by_node[node] for node in pair)
+            both = {"one": one.host, "ranks_one": one.ranks, "other": other.host, "ranks_other": other.ranks}
+            found.append(_observation(make_fact("network.path-broken", both, ranks=(*one.ranks, *other.ranks))))
         return found
 
     def _of_host(self, node: int, by_node: Mapping[int, Line], silent: Collection[int], now: float) -> dict[str, Any]:
@@ -104,7 +106,8 @@ class Paths:
             facts.append(f"the agents of all others have fallen silent, as seen from {line.host}")
         if others:
             facts.append(f"data between it and {', '.join(others)} is not acknowledged")
-        return _observation(f"the host {_named(line)} is off or cut off: {' and '.join(facts)}", list(line.ranks))
+        fields = {"host": line.host, "why": " and ".join(facts)}
+        return _observation(make_fact("network.host-lost", fields, ranks=tuple(line.ranks), hosts=(line.host,)))
 
     def _lost_by_paths(self, by_node: Mapping[int, Line]) -> list[int]:
         """The node at which all of several broken paths end."""
@@ -121,9 +124,6 @@ def _lost_by_silence(by_node: Mapping[int, Line], silent: Collection[int]) -> li
     return sorted(silent) if speaking else []
 
 
-def _named(line: Line) -> str:
-    return f"{line.host} (rank{'s' if len(line.ranks) > 1 else ''} {', '.join(map(str, line.ranks))})"
-
-
-def _observation(text: str, ranks: list[int]) -> dict[str, Any]:
-    return {"what": _KIND, "ranks": ranks, "text": text, "facts": {}}
+def _observation(fact: Fact) -> dict[str, Any]:
+    shown = {"text": sentence_of(fact), "facts": {}, "shown": [fact.to_json()]}
+    return {"what": _KIND, "ranks": list(fact.ranks), **shown}

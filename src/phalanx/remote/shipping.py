@@ -52,11 +52,13 @@ class ShippingWriter(BundleWriter):
 
     def write_observation(self, attempt: Path, seen: Observation) -> None:
         """To the driver. Where there are other nodes, this one cannot tell who is to blame for a stall."""
-        ranks, text, data = list(seen.ranks), seen.text, dict(seen.data)
+        ranks, text, data, facts = list(seen.ranks), seen.text, dict(seen.data), seen.facts
         if seen.kind == "stall" and not self._is_alone:
-            ranks, data["missing"] = [], []
+            ranks, data["missing"], facts = [], [], ()
             text = f"nothing has moved on this node for {data.get('quiet_s', 0):.0f} s"
-        self._send("observation", what=seen.kind, ranks=ranks, text=text, facts=data)
+        self._send(
+            "observation", what=seen.kind, ranks=ranks, text=text, facts=data, shown=[fact.to_json() for fact in facts]
+        )
 
     def send_files(self, attempt: Path, wants: Callable[[Path], bool] = lambda path: True) -> None:
         """Every file of the attempt that is new or has changed."""

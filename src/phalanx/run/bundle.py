@@ -129,7 +129,7 @@ class BundleWriter:
     def write_observation(self, attempt: Path, seen: Observation) -> None:
         """A line of what the watch saw."""
         line: dict[str, Any] = {"at": time.time(), "kind": seen.kind, "ranks": list(seen.ranks), "text": seen.text}
-        line["data"] = dict(seen.data)
+        line |= {"data": dict(seen.data), "facts": [fact.to_json() for fact in seen.facts]}
         data = (json.dumps(line, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
         def append() -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from phalanx.model.fact import Fact
+
 T = TypeVar("T")
 GIVEN_UP = "given-up"  # of a stall that ended, before it was told, by time-outs of the ranks' own
 
@@ -43,6 +45,7 @@ class Observation:
     ranks: tuple[int, ...] = ()  # whom it is about; for a stall those that are to blame, if that is known
     text: str = ""  # one sentence for a person
     data: Mapping[str, Any] = field(default_factory=dict)  # JSON values only
+    facts: tuple[Fact, ...] = ()  # what was established, for rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 manifest.json    {"schema": "phalanx.bundle/1", "size": 4, "framework": "torch", "attempts": [{"reason": …}]}
 exit.json        {"schema": "phalanx.exit/1", "rank": 2, "code": -9, "by": null, "order": 0, "why": {"text": …}}
-watch.jsonl      {"kind": "stall", "ranks": [2], "text": "ranks 0, 1 and 3 wait in …", "data": {"missing": [2]}}
+watch.jsonl      {"kind": "stall", "ranks": [2], "text": "…", "data": {"missing": [2]}, "facts": [{"fact": "stall.waits-for-rank", …}]}
 
 Only the last attempt is diagnosed: the earlier ones were got over, or failed as it did. Why they ended is told beside.
 """
@@ -12,11 +12,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from phalanx.model import Event, EventKind, bundle
 from phalanx.model.foreign import read_object
+from phalanx.model.fact import Fact
+from phalanx.model.facts import fact_from_json
+from phalanx.sources.older_bundles import death_fact, facts_of
 from phalanx.sources.text import clean_text
 
 _EXIT_SCHEMA = "phalanx.exit/1"
@@ -110,7 +114,8 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if by:
         text += f" (ended because {_OF_ANOTHER.sub('', str(by))})"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
-    return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data)
+    died = death_fact((rank,), why) if isinstance(why, dict) and why.get("cause") else None
+    return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data, fact=died)
 
 
 def _ranks_in(value: object) -> tuple[int, ...]:
@@ -119,7 +124,7 @@ def _ranks_in(value: object) -> tuple[int, ...]:
 
 def read_watch(name: str, text: str) -> list[Event]:
     """What the watch saw. A last line that was cut off by a kill is left out."""
-    events = []
+    events: list[Event] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
             seen = json.loads(line)
@@ -131,12 +136,25 @@ def read_watch(name: str, text: str) -> list[Event]:
         data = seen.get("data") if isinstance(seen.get("data"), dict) else {}
         ranks = _ranks_in(seen.get("ranks"))
         only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
-        facts = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
-        facts["missing"] = _ranks_in(facts.get("missing"))
-        events.append(
-            Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=facts)
-        )
+        told = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
+        told["missing"] = _ranks_in(told.get("missing"))
+        event = Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=told)
+        facts = _facts_in(seen, ranks, data or {})
+        events.extend(replace(event, fact=fact) for fact in facts)
+        if not facts:
+            events.append(event)
     return events
+
+
+def _facts_in(seen: Mapping[str, Any], ranks: tuple[int, ...], data: Mapping[str, Any]) -> list[Fact]:
+    """What a record established: as it says, or, where it is of an older release, as its data tell."""
+    if "facts" not in seen:
+        try:
+            return facts_of(str(seen["kind"]), ranks, str(seen.get("text", "")), data)
+        except (TypeError, ValueError):
+            return []  # a damaged record
+    written = seen["facts"] if isinstance(seen["facts"], list) else []
+    return [fact for item in written if (fact := fact_from_json(item, "watch")) is not None]
 
 
 def is_watch(name: str) -> bool:

@@ -107,18 +107,6 @@ class Collector:
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
 
-    def matches_of(self, event: Event) -> list[Match]:
-        """What the patterns find in an event that comes from no log."""
-        text = event.text[:_LONGEST_MESSAGE]
-        lowered = text.lower()
-        patterns = (
-            pattern
-            for pattern in self._patterns
-            if any(one in text or (pattern.ignores_case and one.lower() in lowered) for one in pattern.literals)
-        )
-        found = ((pattern.key, pattern.expression.search(text)) for pattern in patterns)
-        return [Match(key, event, captures_of(match)) for key, match in found if match is not None]
-
 
 def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
     """The pattern's literals; the whole expression where they are common."""
@@ -222,11 +210,6 @@ class _FileReader:
         record = read_record(name, bytes(piece.data), self._survey.rank) if piece.is_last else None
         if record is not None:
             self._found.events.extend(record)
-            for event in record:
-                if (
-                    event.source in ("watch", "bundle") and event.fact is None
-                ):  # what a watch wrote down, and why a rank died
-                    self._found.matches.extend(self._owner.matches_of(event))
             self._survey.size = len(piece.data)
             state_manifest(self._survey, bytes(piece.data))
             self._found.files.append(self._survey)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from phalanx.model.facts import sentence_of
 from phalanx.run.watch.network import NetworkView, parse_line, view_network
 
 LINE = "   3: 0100007F:1F90 0100007F:A2C4 01 000000{sent:02X}:00000000 {timer:02X}:00000014 000000{resent:02X}     0        0 4711 1 0000000000000000 20 4 30 10 -1"
@@ -30,16 +31,16 @@ def connection(sent: int = 16, timer: int = 1, resent: int = 3) -> NetworkView:
 def test_data_that_is_sent_again_and_again_is_a_broken_path() -> None:
     view = connection()
     assert view.ranks() == (1, 2)
-    (told,) = view.describe()
+    told = sentence_of(*view.facts())
     assert (
         told
-        == "16 bytes from rank 1 to rank 2 (127.0.0.1:41668) are not acknowledged, 3 times sent again: the path between them is broken"
+        == "16 bytes from rank 1 to rank 2 (127.0.0.1:41668) are not acknowledged, 3 times sent again: the path is broken"
     )
 
 
 @pytest.mark.parametrize("values", [{"resent": 0}, {"resent": 1}, {"sent": 0}, {"timer": 0}, {"timer": 2}])
 def test_what_is_no_broken_path(values: dict[str, int]) -> None:
-    assert connection(**values).describe() == []
+    assert connection(**values).facts() == []
 
 
 def test_a_socket_of_somebody_else_is_left_out() -> None:
@@ -117,7 +118,7 @@ def test_a_real_broken_path(bed: list[str]) -> None:
         end = time.monotonic() + 30
         while time.monotonic() < end and not (view := view_network({0: speaker.pid})).broken:
             time.sleep(0.2)
-        (told,) = view.describe()
+        told = sentence_of(*view.facts())
         assert told.startswith("100 bytes from rank 0 to rank 0 (127.0.0.1:7001) are not acknowledged")
     finally:
         speaker.kill()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
+from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.run.watch.loops import is_ahead, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner
 from phalanx.run.watch.standing import Doing, Standing
@@ -107,7 +108,8 @@ def test_a_send_that_was_left_out() -> None:
     }
     picture = picture_of(standings, {}, 3)
     assert (picture.culprits, picture.reason) == ((2,), "ahead")
-    assert picture.data["settled"]
+    assert is_beyond_recorders(picture.fact(8.0))
+    assert picture.fact(8.0).id == "stall.left-common-path"
 
 
 def test_a_circle_of_sends_by_a_partner_for_one_pass() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phalanx.model import Frame
+from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.run.watch.partners import Partner
 from phalanx.run.watch.recorder import GroupState, groups_of
 from phalanx.run.watch.standing import Doing, Standing
@@ -171,7 +172,7 @@ def test_who_has_met_its_peers_is_not_to_blame_that_others_have_not() -> None:
     starting = {rank: Standing(rank, Doing.CONNECT, "new_group", Frame("train.py", 35, "main")) for rank in (0, 2, 3)}
     picture = picture_of({1: waits(1), **starting}, {}, 4)
     assert (picture.culprits, picture.reason) == ((), "starting")
-    assert picture.data["settled"]
+    assert is_beyond_recorders(picture.fact(8.0))
 
 
 def test_those_that_only_wait_in_one_of_two_calls_have_no_say() -> None:

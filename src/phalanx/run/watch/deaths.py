@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import Frame
+from phalanx.model.facts import make_fact
 from phalanx.run.observer import Observation
 from phalanx.run.watch.control_groups import MemoryGroup, folder_of, read_group
 from phalanx.run.watch.kernel_log import Fault, KernelLog
@@ -65,7 +66,9 @@ class DeathWatch:
             rank = self._family[pid]
             why = self._for_memory(pid) or self._for_fault(self._log.faults.get(pid)) or {}
             text = f"a child process of rank {rank} (pid {pid}) died: {why.get('text', 'unknown')}"
-            found.append(Observation("death", (rank,), text, {"pid": pid, "child": True, **why}))
+            fields = {"cause": why.get("cause"), "why": why.get("text"), "library": why.get("library"), "child": True}
+            facts = (make_fact("rank.died", fields, ranks=(rank,), source="watch"),)
+            found.append(Observation("death", (rank,), text, {"pid": pid, "child": True, **why}, facts))
         return found
 
     def reason(self, pid: int, code: int, look: RankLook | None, last: Iterable[bytes]) -> dict[str, Any]:

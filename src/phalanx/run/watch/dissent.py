@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from phalanx.model.ranks import name_ranks
 
@@ -16,6 +17,7 @@ class Dissent:
     culprits: frozenset[int]
     text: str  # `different roots of broadcast at train.py:40: rank 1 names 1, ranks 0, 2, 3 name 0`
     reason: str  # root, name, address
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of the stall's fact
 
 
 def differs(told: Mapping[int, str]) -> bool:
@@ -34,8 +36,13 @@ def odd_of(told: Mapping[int, str], size: int) -> frozenset[int]:
 
 def sides_of(told: Mapping[int, str], one: str, many: str) -> str:
     """`rank 1 names 1, ranks 0, 2, 3 name 0`, the fewest first."""
+    return ", ".join(each_side(told, one, many))
+
+
+def each_side(told: Mapping[int, str], one: str, many: str) -> list[str]:
+    """The same, one text a side."""
     sides: dict[str, list[int]] = {}
     for rank, value in sorted(told.items()):
         sides.setdefault(value, []).append(rank)
     ordered = sorted(sides.items(), key=lambda side: (len(side[1]), side[0]))
-    return ", ".join(f"{name_ranks(who)} {one if len(who) == 1 else many} {value}" for value, who in ordered)
+    return [f"{name_ranks(who)} {one if len(who) == 1 else many} {value}" for value, who in ordered]

@@ -71,7 +71,8 @@ class GivenUp:
         data["told_after_s"] = round(quiet + now - self._since, 1)
         if taken is not None:
             data["snapshot"] = taken.number
-        return [Observation("stall", picture.culprits, f"nothing has moved for {quiet:.0f} s: {picture.text}", data)]
+        text = f"nothing has moved for {quiet:.0f} s: {picture.text}"
+        return [Observation("stall", picture.culprits, text, data, (picture.fact(quiet),))]
 
 
 def _where_it_stood(rank: int, last: Sequence[bytes], call: Mapping[str, Any]) -> Standing | None:

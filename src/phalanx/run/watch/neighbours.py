@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from phalanx.model import Frame
 from phalanx.run.watch.arguments import Variables, name_of, value_of
-from phalanx.run.watch.dissent import Dissent, differs, odd_of, sides_of
+from phalanx.run.watch.dissent import Dissent, differs, each_side, odd_of, sides_of
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.stacks import ProcessStacks
 from phalanx.sources.user_code import parse_source, scope_of
@@ -37,9 +37,10 @@ def find_other_neighbour(stacks: Mapping[int, ProcessStacks], size: int) -> Diss
         if differs(hops) and (odd := odd_of(hops, size)) and len(odd) * 2 < size:
             place = Frame(first.file, call.lineno, first.function).place
             told = sides_of({rank: str(named[rank]) for rank in odd}, "names", "name")
-            return Dissent(
-                odd, f"different neighbours in {name_of(call)} at {place}: {told}, another than the rest do", "chosen"
-            )
+            where = f"{name_of(call)} at {place}"
+            sides = each_side({rank: str(named[rank]) for rank in odd}, "names", "name")
+            text = f"different neighbours in {where}: {told}, another than the rest do"
+            return Dissent(odd, text, "chosen", {"peers_in": where, "sides": sides})
     return None
 
 

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from phalanx.model.fact import Fact
+from phalanx.model.facts import make_fact, sentence_of
 from phalanx.run.watch.traffic import sockets_of
 
 _ESTABLISHED, _CONNECTING = 0x01, 0x02
@@ -56,21 +59,23 @@ class NetworkView:
     unread: tuple[Connection, ...]
     owners: Mapping[tuple[str, int], int]  # which rank has which end
 
-    def describe(self) -> list[str]:
-        """One clause for each broken path."""
-        found = []
+    def facts(self) -> list[Fact]:
+        """One for each broken path."""
+        found: dict[str, Fact] = {}
         for one in self.broken:
-            other = self.owners.get(one.peer)
-            whom = f"rank {other}" if other is not None else "another host"
-            address = f"{one.peer[0]}:{one.peer[1]}"
-            if one.state == _CONNECTING:
-                found.append(f"rank {one.rank} gets no answer from {address}, {_times(one.resent)} asked again")
-            else:
-                found.append(
-                    f"{one.unacknowledged} bytes from rank {one.rank} to {whom} ({address}) are not acknowledged, "
-                    f"{_times(one.resent)} sent again: the path between them is broken"
-                )
-        return sorted(set(found))
+            fact = self._fact(one)
+            found[sentence_of(fact)] = fact
+        return [found[text] for text in sorted(found)]
+
+    def _fact(self, one: Connection) -> Fact:
+        other = self.owners.get(one.peer)
+        fields: dict[str, Any] = {"address": f"{one.peer[0]}:{one.peer[1]}", "times": _times(one.resent)}
+        if one.state == _CONNECTING:
+            return make_fact("network.no-answer", {**fields, "rank": one.rank}, ranks=(one.rank,), source="watch")
+        to = f"rank {other}" if other is not None else "another host"
+        fields |= {"bytes": one.unacknowledged, "sender": one.rank, "to": to}
+        ends = (one.rank,) if other is None else (one.rank, other)
+        return make_fact("network.not-acknowledged", fields, ranks=ends, source="watch")
 
     def ranks(self) -> tuple[int, ...]:
         """Who is at either end of a broken path."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from phalanx.model import Frame
 from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, value_of
-from phalanx.run.watch.dissent import Dissent, differs, odd_of, sides_of
+from phalanx.run.watch.dissent import Dissent, differs, each_side, odd_of, sides_of
 from phalanx.run.watch.stacks import ProcessStacks, Thread
 
 _C10D = "torch/distributed/distributed_c10d.py"
@@ -60,7 +60,9 @@ def find_dissent(stacks: Mapping[int, ProcessStacks], size: int) -> Dissent | No
         culprits = aside if len(aside) * 2 <= len(named) else culprits
         why = "".join(f", chosen by `{waiting[rank].aside}`" for rank in sorted(culprits)[:1])
     place = next(iter(waiting.values())).place.place
-    return Dissent(culprits, f"different roots of {name} at {place}: {sides_of(named, 'names', 'name')}{why}", "root")
+    text = f"different roots of {name} at {place}: {sides_of(named, 'names', 'name')}{why}"
+    fields = {"root_call": f"{name} at {place}", "roots": each_side(named, "names", "name"), "chosen": why or None}
+    return Dissent(culprits, text, "root", fields)
 
 
 def rooted_call(main: Thread, rank: int, size: int) -> Rooted | None:
@@ -112,4 +114,5 @@ def find_other_name(stacks: Mapping[int, ProcessStacks], size: int) -> Dissent |
         return None
     ((call, place),) = calls
     text = f"different names of {call} at {place}: {sides_of(named, 'names', 'name')}"
-    return Dissent(odd_of(named, size), text, "name")
+    fields = {"what": f"names of {call} at {place}", "sides": each_side(named, "names", "name")}
+    return Dissent(odd_of(named, size), text, "name", fields)

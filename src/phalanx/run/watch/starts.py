@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from phalanx.run.watch.dissent import Dissent, differs, odd_of, sides_of
+from phalanx.run.watch.dissent import Dissent, differs, each_side, odd_of, sides_of
 from phalanx.run.watch.stacks import ProcessStacks
 
 _RENDEZVOUS = "torch/distributed/rendezvous.py"
@@ -30,4 +30,5 @@ def find_stranger(stacks: Mapping[int, ProcessStacks], size: int) -> Dissent | N
     if 0 in addresses:
         addresses |= dict.fromkeys(inside - addresses.keys(), addresses[0])
     text = f"different addresses to meet at: {sides_of(addresses, 'uses', 'use')}"
-    return Dissent(odd_of(addresses, size), text, "address")
+    fields = {"what": "addresses to meet at", "sides": each_side(addresses, "uses", "use")}
+    return Dissent(odd_of(addresses, size), text, "address", fields)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from phalanx.model.facts import make_fact, sentence_of
 from phalanx.run.observer import Observation
 from phalanx.run.watch.look import RankLook
 
@@ -145,10 +146,8 @@ def describe(rank: int, shares: Mapping[int, Shares]) -> Observation:
     waits = median(share.waits for share in others)
     factor = (1 - own.waits) / max(1 - waits, 0.05)
     why, text = _why(own, others)
-    said = (
-        f"rank {rank} is steadily slower: the others wait {waits:.0%} of their time for it, so its part of a step takes about "
-        f"{factor:.1f} times as long as theirs; {text}"
-    )
+    fields = {"factor": f"{factor:.1f}", "share": f"{waits:.0%}", "why": text, "what": why}
+    fact = make_fact("rank.slower", fields, ranks=(rank,), source="watch")
     data = {
         "why": why,
         "factor": round(factor, 2),
@@ -158,7 +157,7 @@ def describe(rank: int, shares: Mapping[int, Shares]) -> Observation:
         "runs": round(own.runs, 3),
         "queues": round(own.queues, 3),
     }
-    return Observation("straggler", (rank,), said, data)
+    return Observation("straggler", (rank,), sentence_of(fact), data, (fact,))
 
 
 def _why(own: Shares, others: list[Shares]) -> tuple[str, str]:

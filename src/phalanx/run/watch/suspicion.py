@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from phalanx.model import Frame
+from phalanx.model.facts import sentence_of
 from phalanx.run.observer import Observation
 from phalanx.run.watch.inside.phalanx_turning import CHANGES, TURNS
 from phalanx.run.watch.look import RankLook
@@ -126,7 +127,8 @@ class Inquiry:
         if taken.error:
             by_themselves = all(one.doing is not Doing.UNKNOWN for one in standings.values())
             text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
-        return [*found, Observation("stall", culprits, text, data)]
+        fact = replace(picture.fact(self.notice.quiet), ranks=culprits)
+        return [*found, Observation("stall", culprits, text, data, (fact,))]
 
     def _does_not_end(self, standings: Mapping[int, Standing]) -> bool:
         """Whether all that is left has been through with its script for long, and does nothing any more."""
@@ -208,11 +210,12 @@ class Inquiry:
 
 
 def _network_observation(view: NetworkView) -> list[Observation]:
-    told = view.describe()
-    if not told:
+    facts = tuple(view.facts()[:32])
+    if not facts:
         return []
+    told = [sentence_of(fact) for fact in facts]
     ends = sorted({one.peer[0] for one in view.broken})
-    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told[:32], "ends": ends})]
+    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told, "ends": ends}, facts)]
 
 
 def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:

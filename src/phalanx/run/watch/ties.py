@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.loops import is_ahead, left_loop
@@ -18,6 +19,7 @@ class Tiebreak:
     culprits: frozenset[int]
     reason: str
     text: str
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of the stall's fact
 
 
 def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tiebreak | None:
@@ -48,7 +50,8 @@ def _by_condition(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     if not aside or len(aside) > len(rest) or any(one.condition for one in rest):
         return None
     stand = "stands" if len(aside) == 1 else "stand"
-    return Tiebreak(frozenset(aside), "aside", f"only {name_ranks(aside)} {stand} under a condition on the rank")
+    text = f"only {name_ranks(aside)} {stand} under a condition on the rank"
+    return Tiebreak(frozenset(aside), "aside", text, {"condition": ranks[min(aside)].condition})
 
 
 def _by_pass(ranks: Mapping[int, Standing]) -> Tiebreak | None:
@@ -65,7 +68,7 @@ def _by_pass(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         return None
     if any(not is_ahead(ranks[rank].passes, ranks[other].passes) for rank in ahead for other in behind):
         return None
-    return Tiebreak(frozenset(ahead), "ahead", _left(sorted(ahead), next(iter(ahead.values())), behind))
+    return _left(sorted(ahead), next(iter(ahead.values())), behind)
 
 
 def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
@@ -75,7 +78,7 @@ def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         if other is None or not one.common:
             continue
         if told := is_ahead(other.passes, one.passes):
-            return Tiebreak(frozenset({other.rank}), "ahead", _left([other.rank], told, [rank]))
+            return _left([other.rank], told, [rank])
     return None
 
 
@@ -87,8 +90,7 @@ def _by_other_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         if one.partner is None or one.frame is None or other is None or is_point_to_point(other.call):
             continue
         if has_other_half(one.frame, one.partner.sends):
-            left = f"{name_ranks([other.rank])} is in {other.call} already and left out what {name_ranks([rank])} still waits for"
-            return Tiebreak(frozenset({other.rank}), "ahead", left)
+            return _left([other.rank], other.call, [rank])
     return None
 
 
@@ -104,7 +106,8 @@ def _by_left_out_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         if len(circle) == 2 and len(told) == 1:
             ((rank, left),) = told.items()
             half = "receive" if partners[rank].sends else "send"
-            return Tiebreak(frozenset(told), "ahead", f"rank {rank} left out its {half}, which stands under {left}")
+            text = f"rank {rank} left out its {half}, which stands under {left}"
+            return Tiebreak(frozenset(told), "ahead", text, {"half": half, "half_condition": left})
     return None
 
 
@@ -120,14 +123,16 @@ def _by_left_loop(ranks: Mapping[int, Standing]) -> Tiebreak | None:
         if gone and len(gone) <= len(rest) and all(one.frame == first.frame for one in rest):
             have, still = ("has" if len(gone) == 1 else "have"), ("waits" if len(rest) == 1 else "wait")
             waiting = name_ranks(one.rank for one in rest)
-            text = f"{name_ranks(gone)} {have} left the loop at {next(iter(gone.values()))}, in which {waiting} still {still}"
-            return Tiebreak(frozenset(gone), "ahead", text)
+            loop = next(iter(gone.values()))
+            text = f"{name_ranks(gone)} {have} left the loop at {loop}, in which {waiting} still {still}"
+            return Tiebreak(frozenset(gone), "ahead", text, {"loop": loop, "behind": [one.rank for one in rest]})
     return None
 
 
-def _left(ahead: list[int], told: str, behind: list[int]) -> str:
+def _left(ahead: list[int], told: str, behind: list[int]) -> Tiebreak:
     verb, still = ("is" if len(ahead) == 1 else "are"), ("waits" if len(behind) == 1 else "wait")
-    return f"{name_ranks(ahead)} {verb} in {told} already and left out what {name_ranks(behind)} still {still} for"
+    text = f"{name_ranks(ahead)} {verb} in {told} already and left out what {name_ranks(behind)} still {still} for"
+    return Tiebreak(frozenset(ahead), "ahead", text, {"ahead": told, "behind": behind})
 
 
 def _by_choice(ranks: Mapping[int, Standing]) -> Tiebreak | None:
@@ -136,4 +141,4 @@ def _by_choice(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     if not odd or len(odd) * 2 > len(ranks):
         return None
     told = [f"rank {rank} {one.doing}, chosen by `{one.aside}`" for rank, one in odd.items()]
-    return Tiebreak(frozenset(odd), "chosen", "; ".join(told[:3]))
+    return Tiebreak(frozenset(odd), "chosen", "; ".join(told[:3]), {"chosen": "; ".join(told[:3])})

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from phalanx.model.fact import Fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.dissent import Dissent
 from phalanx.run.watch.partners import circles, describe_circle, is_point_to_point
 from phalanx.run.watch.recorder import GroupState
+from phalanx.run.watch.stall_facts import stall_fact
 from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.ties import break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
-# Told by what recorders do not keep, so that these cannot gainsay it.
-_SETTLED = ("root", "name", "address", "aside", "chosen", "ahead", "circle", "starting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,17 @@ class Picture:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, exchange, nobody
     data: Mapping[str, Any]
+    standings: Mapping[int, Standing] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)  # fields of the fact that the deciding comparison adds
+
+    def fact(self, seconds: float) -> Fact:
+        """The same as a fact, for rules."""
+        culprits = frozenset(self.culprits)
+        clauses = _clauses(self.standings, culprits)
+        positions = "; ".join(_with_subject(ranks, clause) for clause, ranks in clauses.items())
+        return stall_fact(self.standings, self.data, clauses, positions, self.told, seconds)
 
 
 def picture_of(
@@ -39,15 +48,15 @@ def picture_of(
     """Stopped ranks, then roots and addresses that differ, the recorders' sequence numbers and the stacks decide; a tie that the script itself
     does not break accuses nobody."""
     culprits, reason = _blame(standings, recorders, size)
-    added = ""
+    added, fields = "", dict[str, Any]()
     if dissent is not None and reason not in ("stopped", "ended"):
-        culprits, reason, added = dissent.culprits, dissent.reason, dissent.text
+        culprits, reason, added, fields = dissent.culprits, dissent.reason, dissent.text, dict(dissent.fields)
     elif not culprits:
         tied = [rank for rank, one in standings.items() if one.doing is Doing.COLLECTIVE]
         living = [one for one in standings.values() if one.doing is not Doing.ENDED]
         found = break_tie(standings, tied) if len(tied) == len(living) == size else None
         if found is not None and _is_minority(found.culprits, size):
-            culprits, reason, added = found.culprits, found.reason, found.text
+            culprits, reason, added, fields = found.culprits, found.reason, found.text, dict(found.fields)
     waiting = tuple(
         rank
         for rank, standing in sorted(standings.items())
@@ -77,9 +86,11 @@ def picture_of(
         data["seq"] = seqs
     if rings:
         data["circles"] = [list(circle) for circle in rings]
-    if reason in _SETTLED or (partners and reason == "nobody"):
-        data["settled"] = True
-    return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data)
+    if partners and reason == "nobody":
+        data["reason"] = reason = "exchange"
+    if rings and reason == "circle":
+        fields["calls"] = "; ".join(describe_circle(circle, partners) for circle in rings)
+    return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data, told, fields)
 
 
 def _blame(
@@ -206,11 +217,15 @@ def _sequence(waiting: Iterable[int], recorders: Mapping[int, Mapping[str, Group
 
 def _sentences(standings: Mapping[int, Standing], culprits: frozenset[int]) -> list[str]:
     """Ranks that do the same at the same place share a clause; the accused come last."""
+    return [_with_subject(ranks, clause) for clause, ranks in _clauses(standings, culprits).items()]
+
+
+def _clauses(standings: Mapping[int, Standing], culprits: frozenset[int]) -> dict[str, list[int]]:
+    """By what they do, the ranks that do it."""
     clauses: dict[str, list[int]] = {}
-    order = sorted(standings, key=lambda rank: (rank in culprits, rank))
-    for rank in order:
+    for rank in sorted(standings, key=lambda rank: (rank in culprits, rank)):
         clauses.setdefault(describe(standings[rank]), []).append(rank)
-    return [_with_subject(ranks, clause) for clause, ranks in clauses.items()]
+    return clauses
 
 
 def _with_subject(ranks: list[int], clause: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from phalanx import private
 from phalanx.model.bundle import HEARTBEAT, SAMPLES, collectives_file, rank_folder
+from phalanx.model.facts import make_fact
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.given_up import GivenUp
@@ -192,7 +193,8 @@ class Watch:
                 return []  # it had only been looked at
             self._told_stall = False
             text = f"the job moves again after {notice.quiet:.0f} s"
-            return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)})]
+            fact = make_fact("stall.recovered", {"seconds": round(notice.quiet)}, source="watch")
+            return [Observation("recovered", (), text, {"quiet_s": round(notice.quiet, 1)}, (fact,))]
         if now < self._next_look.get(notice.verdict, 0.0):
             self._detector.forgive(notice.verdict)
             return []

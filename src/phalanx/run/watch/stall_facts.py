@@ -1,0 +1,67 @@
+"""Turns what the watch concluded about a stall into a fact: which kind it is, who waits where, what the accused does instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from phalanx.model.fact import Fact
+from phalanx.model.facts import make_fact
+from phalanx.run.watch.standing import Doing, Standing
+
+_PATHS = ("aside", "ahead", "chosen")
+
+
+def stall_fact(
+    standings: Mapping[int, Standing],
+    data: Mapping[str, Any],
+    clauses: Mapping[str, list[int]],
+    positions: str,
+    told: Mapping[str, Any],
+    seconds: float,
+) -> Fact:
+    """`data` is that of the verdict, `clauses` what ranks do (`waits in …|wait in …`), `told` what the deciding comparison adds."""
+    culprits, waiting, reason = data["missing"], data["waiting"], data["reason"]
+    fields: dict[str, Any] = {
+        "seconds": round(seconds),
+        "waiting": waiting,
+        "call": _call(standings, waiting),
+        "positions": positions,
+        "reason": reason,
+        "seq": data.get("seq"),
+    }
+    own = [clause for clause, ranks in clauses.items() if set(ranks) & set(culprits)]
+    if len(own) == 1 and waiting:
+        one, _, many = own[0].partition("|")
+        fields["own"] = one if len(culprits) == 1 else many
+    elif reason != "stopped":
+        fields["undecided"] = positions
+    return make_fact(_kind(standings, reason, told), {**fields, **told}, ranks=culprits, source="watch")
+
+
+def _kind(standings: Mapping[int, Standing], reason: str, told: Mapping[str, Any]) -> str:
+    doing = {one.doing for one in standings.values()}
+    if reason == "stopped":
+        return "stall.stopped"
+    if reason in _PATHS:
+        return "stall.left-common-path"
+    if reason == "root":
+        return "stall.root-differs"
+    if "calls" in told:
+        return "stall.cycle"
+    if any(one.leaving for one in standings.values()):
+        return "stall.does-not-end"
+    if Doing.DATA in doing:
+        return "stall.waits-for-data"
+    return "stall.waits-for-peers" if Doing.CONNECT in doing else "stall.waits-for-rank"
+
+
+def _call(standings: Mapping[int, Standing], waiting: list[int]) -> str | None:
+    """Where most of the waiting ranks are."""
+    places = Counter(
+        f"{one.call}{f' at {one.frame.place}' if one.frame is not None else ''}"
+        for rank in waiting
+        if (one := standings[rank]).call
+    )
+    return places.most_common(1)[0][0] if places else None
