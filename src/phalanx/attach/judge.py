@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from phalanx.attach.looks import JobMotion
 from phalanx.attach.state import JobState, State
 from phalanx.run.observer import Observation
 from phalanx.run.watch.neighbours import find_other_neighbour
-from phalanx.run.watch.network import NetworkView
+from phalanx.run.watch.network import NetworkView, observe_network
 from phalanx.run.watch.roots import find_dissent, find_other_name
 from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.starts import find_stranger
@@ -40,7 +41,7 @@ def judge(
         "snapshot": 1,
     }
     text = picture.text if found.state is State.STOPPED else f"nothing has moved for {quiet:.0f} s: {picture.text}"
-    return [*broken, Observation("stall", culprits, text, data)]
+    return [*broken, Observation("stall", culprits, text, data, (replace(picture.fact(quiet), ranks=culprits),))]
 
 
 def _standing(rank: int, motion: JobMotion) -> Standing:
@@ -64,8 +65,4 @@ def _broken_paths(motion: JobMotion) -> list[Observation]:
         tuple(one for one in connections if one.peer_does_not_read),
         {one.local: one.rank for one in connections},
     )
-    said = view.describe()
-    if not said:
-        return []
-    ends = sorted({one.peer[0] for one in view.broken})
-    return [Observation("network", view.ranks(), "; ".join(said[:4]), {"paths": said[:32], "ends": ends})]
+    return observe_network(view)

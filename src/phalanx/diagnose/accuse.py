@@ -19,6 +19,7 @@ from phalanx.diagnose.rank_states import only_victims, rank_states
 from phalanx.diagnose.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import EventKind, Role, Stage
+from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
@@ -114,8 +115,7 @@ def _about(claim: Claim, history: History, named: tuple[frozenset[int], ...]) ->
     if claim.blame is Blame.ODD:
         return About.NAMED
     if claim.blame in (Blame.NOBODY, Blame.NAMED):
-        told = [proof.event.data for proof in claim.roots]
-        if any(data.get("settled") and data.get("reason") != "nobody" for data in told):
+        if any(is_beyond_recorders(proof.event.fact, but="exchange") for proof in claim.roots):
             return About.NOBODY  # the watch knew where all stood, and for whom they waited, and found nobody
         if claim.is_communication:
             return About.NAMED if any(proof.event.source == "trace" for proof in claim.roots) else About.CALLS

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import Event, EventKind, bundle
-from phalanx.model.foreign import read_object
 from phalanx.model.fact import Fact
 from phalanx.model.facts import fact_from_json
+from phalanx.model.foreign import read_object
 from phalanx.sources.older_bundles import death_fact, facts_of
 from phalanx.sources.text import clean_text
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from phalanx.model.fact import Fact
 from phalanx.model.facts import make_fact, sentence_of
+from phalanx.run.observer import Observation
 from phalanx.run.watch.traffic import sockets_of
 
 _ESTABLISHED, _CONNECTING = 0x01, 0x02
@@ -82,6 +83,16 @@ class NetworkView:
         ends = {one.rank for one in self.broken}
         ends |= {self.owners[one.peer] for one in self.broken if one.peer in self.owners}
         return tuple(sorted(ends))
+
+
+def observe_network(view: NetworkView) -> list[Observation]:
+    """The broken paths as one observation; nothing where there are none."""
+    facts = tuple(view.facts()[:32])
+    if not facts:
+        return []
+    told = [sentence_of(fact) for fact in facts]
+    ends = sorted({one.peer[0] for one in view.broken})
+    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told, "ends": ends}, facts)]
 
 
 def view_network(pids: Mapping[int, int]) -> NetworkView:

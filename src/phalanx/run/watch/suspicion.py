@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from phalanx.model import Frame
-from phalanx.model.facts import sentence_of
 from phalanx.run.observer import Observation
 from phalanx.run.watch.inside.phalanx_turning import CHANGES, TURNS
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.neighbours import find_other_neighbour
-from phalanx.run.watch.network import NetworkView, view_network
+from phalanx.run.watch.network import observe_network, view_network
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.roots import find_dissent, find_other_name
@@ -107,7 +106,7 @@ class Inquiry:
         )
         if is_early and not picture.culprits:
             return None  # what cannot be told early is told when the job's own rhythm is exceeded
-        found = _network_observation(network)
+        found = observe_network(network)
         culprits = picture.culprits
         if found and picture.reason not in ("stopped", "ended"):
             culprits = ()  # who stands behind a broken path cannot help it
@@ -207,15 +206,6 @@ class Inquiry:
         if rank in self.notice.stopped:
             return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
         return replace(standing, holds_lock=self._holds_the_lock(rank))
-
-
-def _network_observation(view: NetworkView) -> list[Observation]:
-    facts = tuple(view.facts()[:32])
-    if not facts:
-        return []
-    told = [sentence_of(fact) for fact in facts]
-    ends = sorted({one.peer[0] for one in view.broken})
-    return [Observation("network", view.ranks(), "; ".join(told[:4]), {"paths": told, "ends": ends}, facts)]
 
 
 def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:
