@@ -33,7 +33,7 @@ for line in sys.stdin:
     if child == 0:
         folder.mkdir()
         os.chdir(folder.parent)
-        Job(plan, folder, Screen()).run(wants_report=False)
+        Job(plan, folder, Screen()).run()
         os._exit(0)
     print(child, flush=True)
     os.waitpid(child, 0)

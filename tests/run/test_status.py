@@ -39,17 +39,20 @@ def test_a_majority_is_not_behind() -> None:
 def verdict(**more: Any) -> dict[str, Any]:
     base = {
         "title": "A rank did not come", "rule": "HNG005", "symptom": "perf.hang", "confidence": "likely", "summary": "Rank 2 is elsewhere.",
-        "culprit_ranks": [2], "victim_ranks": [0, 1, 3], "fixes": [{"title": "Let it come", "do": "Do so.", "where": {"file": "train.py", "line": 8}}],
+        "headline": "Rank 2 never joined (train.py:8).", "culprit_confidence": "confirmed", "cause_confidence": "likely",
+        "place": {"file": "/home/user/train.py", "line": 8, "function": "main", "text": "dist.barrier()"},
+        "culprit_ranks": [2], "victim_ranks": [0, 1, 3], "fixes": [{"title": "Filler", "do": "Look around.", "basis": "study"}, {"title": "Let it come", "do": "Do so.", "basis": "rule"}],
     }  # fmt: skip
     return {"verdict": {**base, **more}}
 
 
 def test_short_text() -> None:
     assert short_text(verdict()).splitlines() == [
-        "✗ A rank did not come  [HNG005, perf.hang, likely]",
-        "  Rank 2 is elsewhere.",
+        "✗ Rank 2 never joined (train.py:8).",
+        "    train.py:8 | dist.barrier()",
+        "  A rank did not come  [HNG005, perf.hang, who: confirmed, why: likely]",
         "  who  rank 2; ranks 0, 1, 3 suffered from it",
-        "  fix  Let it come (train.py:8): Do so.",
+        "  fix  Let it come: Do so.",
     ]
     assert "no rank stands out: ranks 0, 1 alike" in short_text(verdict(culprit_ranks=[], affected_ranks=[0, 1]))
     assert short_text({"verdict": None}) == ""

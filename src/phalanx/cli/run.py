@@ -165,7 +165,7 @@ def run(
         raise typer.Exit(2) from error
     if check:
         _check_first(plan.environment, folder)
-    result = Job(plan, folder, Screen(only_errors=wants_json)).run(wants_report=wants_json)
+    result = Job(plan, folder, Screen(only_errors=wants_json)).run()
     if recorder is not None:
         end_recording(folder, recorder, result.report)
     if share:

@@ -39,11 +39,10 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
 def _of_own_code(pattern: str, symptom: str, place: Place) -> Fix:
     """Where the user's own statement raised it, only their code or data can be wrong, and that is all there is to say."""
     is_data = pattern == "fix-dataset"
-    line = f": `{place.text}`" if place.text else ""
     return Fix(
         pattern=pattern,
         title="Only your code can be wrong here" + (", or the data it was given" if is_data else ""),
-        do=f"Correct {PurePosixPath(place.file).name}:{place.line}{line}.",
+        do=f"Correct {PurePosixPath(place.file).name}:{place.line}; nothing else raised it.",
         why="",
         confirm="",
         safety=Safety.DISPLAY,

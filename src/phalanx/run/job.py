@@ -52,7 +52,7 @@ class Job:
         self._has_straggler = False
         self._children: Children | None = None
 
-    def run(self, wants_report: bool) -> Result:
+    def run(self) -> Result:
         """Run it to its end, restarts included."""
         began = time.monotonic()
         limit = self._plan.spec.timeout
@@ -68,7 +68,7 @@ class Job:
         self._screen.close()
         self._writer.finish(reason.status, reason.text)
         try:
-            report = self._final_report(reason, wants_report)
+            report = self._final_report(reason)
         except KeyboardInterrupt:
             report = None  # all is in the bundle already
         self._say_end(reason, report, time.monotonic() - began)
@@ -145,7 +145,7 @@ class Job:
                 self._said = text
                 self._screen.say_block(text)
 
-    def _final_report(self, reason: Reason, wants_report: bool) -> dict[str, Any] | None:
+    def _final_report(self, reason: Reason) -> dict[str, Any] | None:
         if self._diagnosis is not None and reason.kind == "stall":
             self._say_diagnosis(
                 self._diagnosis
@@ -153,10 +153,6 @@ class Job:
         elif self._diagnosis is not None:
             self._diagnosis.abandon()  # made before the end: the one after it knows more
             self._diagnosis = None
-        if reason.status == 0 and not self._stalls and not self._has_straggler and not wants_report:
-            if self._ready is not None:
-                self._ready.abandon()
-            return None
         report = (self._ready or Diagnosis(self._folder)).ask().result()
         if report is not None:
             self._keep(report)
@@ -166,11 +162,14 @@ class Job:
         self._writer.write_json(self._folder / layout.REPORT, report)
 
     def _say_end(self, reason: Reason, report: dict[str, Any] | None, seconds: float) -> None:
+        verdict = (report or {}).get("verdict") or {}
+        if reason.status == 0 and verdict.get("confidence") == "possible" and not (self._stalls or self._has_straggler):
+            report = None  # of a job that ended well, only what is more than a suspicion is worth a line
         if report is not None and (text := short_text(report)):
             if text != self._said or reason.kind != "stall":  # said a moment ago
                 self._screen.say_block(text)
         elif reason.status != 0 and report is None:
             self._screen.say("there is no verdict: the diagnosis could not be made")
         how = f"{reason.text}, after {seconds:.1f} s"
-        more = f"; more: phalanx diagnose {self._folder}" if report is not None else ""
+        more = f"; more: phalanx diagnose {self._folder}" if report is not None and verdict else ""
         self._screen.say(f"{how}; bundle: {self._folder}{more}")

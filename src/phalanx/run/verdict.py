@@ -83,7 +83,7 @@ def short_text(report: dict[str, Any]) -> str:
         return ""
     mark = "?" if verdict["confidence"] == "possible" else "✗"
     code = f"{verdict['rule']}, " if verdict.get("rule") else ""
-    lines = textwrap.wrap(f"{mark} {verdict['headline']}", _WIDTH, subsequent_indent="  ")
+    lines = textwrap.wrap(f"{mark} {verdict.get('headline') or verdict['summary']}", _WIDTH, subsequent_indent="  ")
     if (place := verdict.get("place")) and place["text"]:
         lines.append(f"    {Path(place['file']).name}:{place['line']} | {place['text']}")
     lines.append(f"  {verdict['title']}  [{code}{verdict['symptom']}, {_certainty(verdict)}]")
