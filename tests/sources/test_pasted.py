@@ -32,7 +32,24 @@ def test_a_fenced_block_is_kept_under_its_line_numbers(fence: str) -> None:
 def test_source_code_is_not_what_a_program_said() -> None:
     code = 'raise RuntimeError("CUDA out of memory")'
     assert cut(f"My script:\n```python\n{code}\n```\n") == {}
-    assert cut(f"My script:\n```\n{code}\n```\n") == {3: code}
+    assert cut(f"My script:\n```\nimport torch\n\nif torch:\n    {code}\n```\n") == {}
+    assert cut(f"It said\n```\n{code}\n```\n") == {3: code}
+
+
+def test_output_below_code_in_one_fence_is_kept() -> None:
+    assert cut("See\n```\nimport torch\ntrain()\n[rank0]: ValueError: bad batch\n```\n") == {
+        5: "[rank0]: ValueError: bad batch"
+    }
+
+
+def test_what_looks_like_code_in_the_middle_of_output_stays() -> None:
+    lines = ["starting", "", "with two ranks", "done"]
+    assert list(cut("See\n```\n" + "\n".join(lines) + "\n```\n").values()) == [line for line in lines if line]
+
+
+def test_lines_of_ray_need_no_fence() -> None:
+    line = "(RayWorkerWrapper pid=4009) [rank1]:[E ProcessGroupNCCL.cpp:563] [Rank 1] Watchdog caught it"
+    assert cut(f"Hello there, it hangs\n\n{line}\n") == {3: line}
 
 
 def test_output_in_a_fence_of_another_language_is_kept() -> None:

@@ -22,7 +22,7 @@ _SOURCE = frozenset(("python", "py", "python3", "c", "cpp", "c++", "cuda", "yaml
 # How lines of programs begin: tracebacks, times, ranks in brackets, levels, exceptions, launchers and the shell.
 _PRINTED = lazy(
     r"\s*(?:> ?)?[*_`]{0,2}(?:Traceback \(most|File \"|\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:"
-    r"|\[[^\]]*\d[^\]]*\]|<?(?:[Rr]ank|stderr|stdout)[ :>\d]|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[: \]]"
+    r"|\[[^\]]*\d[^\]]*\]|\(\w+ pid=\d+|<?(?:[Rr]ank|stderr|stdout)[ :>\d]|[IWEF]\d{4} \d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[: \]]"
     r"|[\w.:]*(?:Error|Exception|Warning|Interrupt)(?:: ?\S|\s*$)|(?:fatal )?error: |\S+:\d+:\d+ (?:\[\d+\] )?NCCL |NCCL (?:WARN|INFO)|\S+\.(?:py|cc?|cpp|cu|h):\d+[: ]"
     r"|terminate called|what\(\):|Fatal Python error|Segmentation fault|Aborted \(|Killed\s*$|Bus error"
     r"|(?:srun|slurmstepd|mpirun|mpiexec|prterun|horovodrun|torchrun|bash|sh|make|CMake|pip|gcc|ld|ninja)(?:\[\d+\])?: |\*\*\* |[$%] \S)"
@@ -30,6 +30,8 @@ _PRINTED = lazy(
 _LABEL = lazy(r"\s*(?:#{1,6} |[-*+] |\d+[.)] |\||!\[|\[[x ]\]|<!--|-->|</?(?:details|summary|br|p|div|h\d)\b)")
 _WORD = lazy(r"[\w'’\"(*`-]*[^\W\d_][\w'’\"()*`/-]*[.,;:?!)]*")
 _DENSE = lazy(r"[\u3040-\u9fff\uac00-\ud7a3]{3}")  # languages that are written without spaces
+# How source code opens, where its fence does not say so.
+_CODE = lazy(r"(?:import|from|def|class|async def|with|for) [\w.]+.*|@[\w.]+|#!|# |\"{3}|[a-z_]\w* ?= ?[\w.]+\(")
 _SENTENCE = 4  # words
 _LONGEST = 400  # characters of a line that are looked at
 
@@ -74,6 +76,7 @@ class Reduction:
         self._language: str | None = None  # of the fence we are in
         self._keeps = False
         self._is_start = True  # of a paragraph
+        self._is_opening = False  # of a fenced block
 
     def take(self, line: bytes) -> bytes:
         """The line, or an empty one in its place."""
@@ -93,6 +96,7 @@ class Reduction:
             if not opens["fence"] or text.count(opens["fence"]) % 2:
                 self._language = opens["language"].lower()
                 self._keeps = self._language not in _SOURCE
+                self._is_opening = True
                 return False
         elif self._language is not None and _CLOSES.match(text):
             self._language, self._keeps = None, False
@@ -100,6 +104,9 @@ class Reduction:
         if not text.strip():
             self._keeps = self._keeps and self._language is not None
             return False
+        if self._is_opening and _CODE.match(text):
+            self._keeps = False
+        self._is_opening = False
         is_indented = self._language is None and was_start and text.startswith(("    ", "\t"))
         self._keeps = self._keeps or _is_printed(text) or (is_indented and not _is_said(text))
         return self._keeps
