@@ -29,7 +29,7 @@ def test_without_the_detector_its_fact_is_not_judged() -> None:
     found = reports({"job.log": "\n".join(steps)})
     assert found[None] is not None
     assert found[Part("detector", "metric_anomalies")] is None
-    assert Part("detector", "scaling") not in found
+    assert Part("detector", "summed_metrics") not in found
 
 
 def test_every_detector_strategy_and_rule_is_a_part() -> None:

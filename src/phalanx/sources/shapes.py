@@ -21,11 +21,9 @@ from phalanx.sources.progress import (
     shows_end,
     shows_movement,
 )
-from phalanx.sources.scales import Stated, devices_in
 
 _REMEMBERED = 2048  # shapes; each takes about as much room as its line
 FOLDED = bytes.maketrans(b"123456789", b"000000000")  # every digit becomes a 0
-_MEASURES = ("/s", "sec", "took")  # what lines that tell of no step measure
 _HEXADECIMAL = b"0x"  # the one thing that is told by a digit
 
 Span = tuple[int, int]
@@ -41,7 +39,6 @@ class Shape(NamedTuple):
     shows_end: bool = False
     shows_movement: bool = False
     shows_connection: bool = False
-    devices: Stated | None = None  # how many it speaks of
 
     @property
     def is_plain(self) -> bool:
@@ -87,11 +84,7 @@ def _remembered_ordinary(folded: bytes) -> bool:
 def _found_in(text: str) -> Shape:
     position = find_position(text)
     ends, moves, connects = shows_end(text), shows_movement(text), shows_connection(text)
-    low = text.lower()
-    devices = devices_in(low)
     if position is None:
-        numbers = numbers_in(low) if devices is not None or any(hint in low for hint in _MEASURES) else ()
-        tells = ends or moves or connects or devices is not None or numbers
-        return Shape(False, None, None, numbers, ends, moves, connects, devices) if tells else PLAIN
+        return Shape(False, None, None, (), ends, moves, connects) if ends or moves or connects else PLAIN
     epoch, step = (match and match.span(match.lastindex or 0) for match in position)
-    return Shape(True, epoch, step, numbers_in(low), ends, moves, connects, devices)
+    return Shape(True, epoch, step, numbers_in(text.lower()), ends, moves, connects)

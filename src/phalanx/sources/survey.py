@@ -16,9 +16,8 @@ from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.dialects import Dialect
 from phalanx.sources.metrics import Metrics
 from phalanx.sources.progress import Position
-from phalanx.sources.scales import MEASURED, Scales
 from phalanx.sources.scanner import Needle, NeedleSet
-from phalanx.sources.shapes import FOLDED, PLAIN, Shape, is_ordinary_line, shape_of
+from phalanx.sources.shapes import FOLDED, PLAIN, is_ordinary_line, shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.text import clean, without_endless_words
 
@@ -68,7 +67,6 @@ class RankSurvey:
     recent_reports: tuple[str, ...] = ()  # the same, as they are, with their times
     opening: list[tuple[int, str]] = field(default_factory=list)  # what it says with numbers before it trains
     metrics: Metrics | None = None
-    scales: Scales | None = None  # what it measures with how many devices
 
 
 @dataclass(slots=True)
@@ -160,8 +158,6 @@ def _survey_rank(entry: RankSurvey, spoken: Sequence[tuple[int, str]]) -> None:
         if _HELD_BACK in text:
             continue
         shape = shape_of(text)
-        if shape is not PLAIN and (shape.devices or entry.scales is not None):
-            _measure(entry, number, text, shape)
         if shape is PLAIN or shape.is_plain:
             if opens and len(text) < _SHORT:
                 entry.opening.append((number, text))
@@ -193,17 +189,6 @@ def _repeats(texts: list[str]) -> int:
     """How many of the last lines are alike but for numbers."""
     alike = [text.encode(errors="replace").translate(FOLDED) for text in texts]
     return next((count for count, text in enumerate(reversed(alike)) if text != alike[-1]), len(alike))
-
-
-def _measure(entry: RankSurvey, number: int, text: str, shape: Shape) -> None:
-    """Take in how many devices a line speaks of, and what it measures with them."""
-    entry.scales = entry.scales or Scales()
-    low = text.lower()
-    if shape.devices is not None:
-        entry.scales.state(low, shape.devices)
-    for kind, start, stop, _ in shape.numbers:
-        if kind in MEASURED:
-            entry.scales.take(kind, low[start:stop], shape.position_in(text), number)
 
 
 SUPERVISED = "phalanx run"

@@ -58,14 +58,4 @@ FACTS = (
         "The {metric} that ranks reduce is the sum of theirs: {reduced} where one rank has {own}, {times} times their mean",
         {"metric": "str", "reduced": "str", "own": "str", "times": "int"},
     ),
-    FactType(
-        "metric.scales-with-devices",
-        "With {devices} devices the {metric} is {times} times {way} than with {base}",
-        {"metric": "str", "devices": "int", "base": "int", "times": "str", "way": "str"},
-    ),
-    FactType(
-        "metric.no-gain-from-devices",
-        "{devices} devices are not faster than {base}: {metric} {own} with {devices}, {before} with {base}",
-        {"devices": "int", "base": "int", "metric": "str", "own": "str", "before": "str"},
-    ),
 )
