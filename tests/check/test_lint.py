@@ -27,6 +27,8 @@ def texts(module: object, *witnesses: object) -> list[str]:
     ("name", "meant"),
     [
         ("NCCL_SOCKET_IFNAM", "NCCL_SOCKET_IFNAME"),
+        ("OMPI_MCA_btl_tcp_if_includ", "OMPI_MCA_btl_tcp_if_include"),
+        ("OMPI_MCA_plm_rsh_agnet", "OMPI_MCA_plm_rsh_agent"),
         ("NCLL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
         ("NCCL_SOCKET_IF_NAME", "NCCL_SOCKET_IFNAME"),
         ("nccl_socket_ifname", "NCCL_SOCKET_IFNAME"),

@@ -71,7 +71,7 @@ def gather(
     silent: list[CheckFact] = []
     unchecked: list[Unchecked] = []
     with ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE)) as pool:
-        told = list(pool.map(lambda party: _ask(party, args, options.patience), parties))
+        told = list(pool.map(lambda party: _ask(party, _with_own(args, party, options), options.patience), parties))
         hosts = [_host_of(party, facts) for party, (facts, _, _, _) in zip(parties, told, strict=True)]
         for party, host, (facts, ahead, error, why) in zip(parties, hosts, told, strict=True):
             if facts is None:
@@ -86,6 +86,12 @@ def gather(
         if len(witnesses) > 1:
             witnesses = _with_names(named, witnesses, pool)
     return named, witnesses, silent, unchecked
+
+
+def _with_own(args: dict[str, Any], party: Party, options: CheckOptions) -> dict[str, Any]:
+    """What a host is asked, with the variables of its own launch command."""
+    own = options.launches.get(party.host)
+    return {**args, "environment": {**args["environment"], **own.variables}} if own is not None else args
 
 
 def _ask(party: Party, args: dict[str, Any], patience: float) -> tuple[dict[str, Any] | None, float | None, float, str]:

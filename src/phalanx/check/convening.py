@@ -28,7 +28,7 @@ class CheckError(Exception):
 class Convening:
     """How the user wants the parties to be reached."""
 
-    hosts: str | None = None
+    hosts: tuple[str, ...] | None = None
     each: tuple[str, ...] = ()
     python: str | None = None
     wait: float = 20.0
@@ -64,15 +64,9 @@ def convene(convening: Convening, options: CheckOptions) -> Report:
 
 
 def _starters(convening: Convening) -> list[Callable[[], Party | Failure]]:
-    names = [name.strip() for name in (convening.hosts or "").split(",") if name.strip()]
-    if convening.hosts is not None and not names:
-        raise CheckError("--hosts: give names, as in node0,node1")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise CheckError(f"--hosts: {twice} stands there twice")
+    names = list(convening.hosts or ())
     if not convening.each:
         return [partial(by_ssh, name, convening.python, convening.wait) for name in names]
-    names = names or [""] * len(convening.each)
     templates = convening.each * len(names) if len(convening.each) == 1 else convening.each
     if len(templates) != len(names):
         raise CheckError(
@@ -121,6 +115,23 @@ def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -
 
 
 def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
+    if seat.is_node and len(found.parties) < found.size:
+        hosts = tuple(sorted({party.host for party in found.parties}))
+        count = found.size - len(found.parties)
+        absent_nodes = f"{count} node{'s' if count > 1 else ''}"
+        seconds = round(found.waited, 1)
+        return [
+            observe(
+                "rank-did-not-come-to-the-check",
+                (),
+                hosts,
+                size=found.size,
+                nodes=True,
+                absent=absent_nodes,
+                seconds=seconds,
+                way=way,
+            )
+        ]
     came = {rank for party in found.parties for rank in party.ranks}
     absent = sorted(set(range(found.size)) - came)
     if not absent or len(found.parties) >= found.size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 _TORCHRUN = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
@@ -54,22 +54,35 @@ class LaunchLine:
     may_share: bool = False  # more ranks than slots are allowed
 
 
-def read_launch_line(command: Sequence[str]) -> LaunchLine:
-    """Understands torchrun in its spellings, mpirun, horovodrun and plain Python; of others only the script."""
+def read_launch_line(command: Sequence[str], *, own: bool = False) -> LaunchLine:
+    """Understands torchrun in its spellings, mpirun, horovodrun and plain Python; of others only the script.
+
+    `own` says that it is the command of one node alone, whose number then counts; settings before the program count too.
+    """
+    command = list(command)
+    settings: dict[str, str] = {}
+    while command and re.fullmatch(r"[A-Za-z_]\w*=.*", command[0], re.DOTALL):  # NAME=VALUE torchrun …
+        name, _, value = command.pop(0).partition("=")
+        settings[name] = value
+    line = _read(command, own)
+    return replace(line, variables={**settings, **line.variables}) if settings else line
+
+
+def _read(command: Sequence[str], own: bool) -> LaunchLine:
     if not command:
         return LaunchLine()
     program = PurePath(command[0]).name
     rest = list(command[1:])
     if program.startswith("python") and len(rest) > 1 and rest[0] == "-m" and rest[1].startswith(_TORCHRUN):
-        return _torchrun(rest[2:])
+        return _torchrun(rest[2:], own)
     if program in ("torchrun", "torchrun.py"):
-        return _torchrun(rest)
+        return _torchrun(rest, own)
     if program.startswith("mpi") or program in ("prterun", "orterun", "horovodrun"):
         return _mpirun(program, rest)
     return LaunchLine(scripts=_script(rest))
 
 
-def _torchrun(words: list[str]) -> LaunchLine:
+def _torchrun(words: list[str], own: bool) -> LaunchLine:
     options: dict[str, str] = {}
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -81,8 +94,9 @@ def _torchrun(words: list[str]) -> LaunchLine:
             value = words[at]
         options[name] = value
         at += 1
-    # The node's own rank is left out: the command is one node's, and the others have another.
-    variables = {_KEPT[name]: value for name, value in options.items() if name in _KEPT}
+    # The node's own rank is left out where the command is one node's, and the others have another.
+    kept = {**_KEPT, "node-rank": "PET_NODE_RANK"} if own else _KEPT
+    variables = {kept[name]: value for name, value in options.items() if name in kept}
     is_module = "m" in options or "module" in options
     return LaunchLine("torchrun", variables, () if is_module else _script(words[at:]), options=options)
 

@@ -32,6 +32,7 @@ class CheckOptions:
     paths: tuple[str, ...] = ()  # that must be writable, with space
     space: int = 1 << 30  # bytes that a path must have left
     launch: LaunchLine = field(default_factory=LaunchLine)  # the command that will start the job
+    launches: Mapping[str, LaunchLine] = field(default_factory=dict)  # by host, where each has its own
     code: tuple[str, ...] = ()  # scripts and folders that must be alike
     libraries: frozenset[str] = frozenset()  # that the job uses: gloo, nccl, mpi, …; empty = what the variables tell
     same_interpreter: bool = True  # whether the parties run by the job's own interpreter, and so see its packages

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +17,11 @@ from rich.console import Console
 from phalanx.check.check import examine_printed
 from phalanx.check.convening import CheckError, Convening, convene, take_part
 from phalanx.check.fix_script import write_fix_script
-from phalanx.check.launch_line import read_launch_line
+from phalanx.check.host_list import read_hosts
+from phalanx.check.launch_line import LaunchLine, read_launch_line
 from phalanx.check.meeting.printed import facts_in, facts_to_print
 from phalanx.check.meeting.seat import seat_of
+from phalanx.check.node_commands import node_commands
 from phalanx.check.options import LIBRARIES, CheckOptions
 from phalanx.cli.linting import LintRequest, codes_of, is_script, with_scripts
 from phalanx.cli.progress import Progress
@@ -64,12 +66,15 @@ def check(
             help="Scripts or folders to analyse; or, after --, the command that starts the job. Nothing is run."
         ),
     ] = None,
-    hosts: Annotated[str | None, typer.Option(help="Hosts to examine over SSH: a,b,c.")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Hosts to examine over SSH: a,b or n[0-3], @HOSTFILE, slurm (the allocation).")
+    ] = None,
     each: Annotated[
         list[str] | None,
         typer.Option(
             help="In place of ssh: a command that runs what follows it on a host; {host} is its name. "
-            "Give it once for all hosts, or once for each."
+            "Give it once for all hosts, or once for each. 'HOST: torchrun …' is that host's launch command, read and not run; "
+            "@FILE holds such lines."
         ),
     ] = None,
     ray: Annotated[str | None, typer.Option(help="Nodes of a Ray cluster: its address, or auto.")] = None,
@@ -112,12 +117,16 @@ def check(
     began = time.monotonic()
     progress = Progress()
     try:
+        _refuse_contradictions(hosts=hosts, each=each, ray=ray, meet=meet, print=to_print, read=read, alone=alone)
         line = read_launch_line(command or [])
+        names = _hosts(hosts)
+        launches, templates = _commands(each or [], names or ())
         options = CheckOptions(
             environment=_variables(env or [], line.variables),
             paths=tuple(path or ()),
             space=int(space * (1 << 30)),
             launch=line,
+            launches=launches,
             code=(*(code or ()), *line.scripts),
             libraries=_libraries(libraries) or line.libraries,
             same_interpreter=python is not None or not (hosts or each),
@@ -127,11 +136,11 @@ def check(
             patience=min(5.0, wait),
             say=progress.say,
         )
-        _refuse_contradictions(hosts=hosts, each=each, ray=ray, meet=meet, print=to_print, read=read, alone=alone)
         if to_print:
             typer.echo("\n".join(facts_to_print(options)))
             raise typer.Exit(0)
-        report = _examine(options, Convening(hosts, tuple(each or ()), python, wait, meet, alone, ray), read)
+        convening = Convening(names, tuple(templates), python, wait, meet, alone, ray)
+        report = _examine(options, convening, read)
     except CheckError as error:
         progress.close()
         typer.echo(f"phalanx: {error}", err=True)
@@ -171,6 +180,22 @@ def _refuse_contradictions(**given: object) -> None:
     ways = [f"--{name}" for name in names if name != "each"]
     if len(ways) > 1:
         raise CheckError(f"{' and '.join(ways)} exclude each other: give one of them")
+
+
+def _hosts(given: str | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    try:
+        return tuple(read_hosts(given, os.environ))
+    except ValueError as error:
+        raise CheckError(f"--hosts: {error}") from error
+
+
+def _commands(given: list[str], hosts: Sequence[str]) -> tuple[dict[str, LaunchLine], list[str]]:
+    try:
+        return node_commands(given, hosts)
+    except ValueError as error:
+        raise CheckError(f"--each: {error}") from error
 
 
 def _libraries(given: str | None) -> frozenset[str]:

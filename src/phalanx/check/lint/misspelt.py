@@ -56,12 +56,13 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
 
 def meant_by(name: str, present: set[str]) -> str | None:
     """The name that was meant; None if this one is right, or a name of its own."""
-    if name in known_names() or name in other_names() or name.startswith(_FOREIGN) or len(name) < _SHORTEST - 1:
+    foreign = name.startswith(_FOREIGN) and "_MCA_" not in name
+    if name in known_names() or name in other_names() or foreign or len(name) < _SHORTEST - 1:
         return None
     wanted = [known for known in _candidates(name) if known not in present and _is_slip(name, known)]
     if not wanted or name in installed_names():
         return None
-    return min(wanted, key=lambda known: (distance(name.upper(), known), known))
+    return min(wanted, key=lambda known: (distance(name.upper(), known.upper()), known))
 
 
 def _candidates(name: str) -> Iterable[str]:
@@ -77,15 +78,15 @@ def _candidates(name: str) -> Iterable[str]:
 def _is_slip(name: str, known: str) -> bool:
     if name == known or len(known) < _SHORTEST:
         return False
-    if _SAME.sub("", name.upper()) == _SAME.sub("", known):
+    if _SAME.sub("", name.upper()) == _SAME.sub("", known.upper()):
         return True  # another case, or a line too many or too few
     words = [_WORDS.get(word, word) for word in name.upper().split("_")]
-    if sorted(words) == sorted(known.split("_")):
+    if sorted(words) == sorted(known.upper().split("_")):
         return True  # the right words in another order, or others for them
     if _differs_in_number(name, known):
         return False
     allowed = 1 if len(known) < 12 else 2
-    return distance(name.upper(), known) <= allowed
+    return distance(name.upper(), known.upper()) <= allowed
 
 
 def _differs_in_number(name: str, known: str) -> bool:

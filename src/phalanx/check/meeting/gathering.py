@@ -100,6 +100,10 @@ class Gatherer:
             return True
         return self._visitor is not None and self._visitor.is_served
 
+    def _ranks(self, number: int) -> tuple[int, ...]:
+        """A node's number is no rank."""
+        return () if self._seat.is_node else (number,)
+
     def _sizes_told(self) -> list[int]:
         return list(self._reception.sizes.values()) if self._reception else []
 
@@ -123,12 +127,12 @@ class Gatherer:
             if way is not None:
                 way.close()
         me = this_machine(socket.gethostname())
-        parties = [me.renamed("", me.host, (self._seat.rank,))]
+        parties = [me.renamed("", me.host, self._ranks(self._seat.rank))]
         others = [one for one in here if one.name != self._name]
         if self._presence is not None:
             self._asked = [one.name for one in others]
             folder = self._presence.folder
-            parties += [Party("", one.host, (one.rank,), FolderChannel(folder, one.name)) for one in others]
+            parties += [Party("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in others]
         seen = {one.name for one in here}
         if self._reception is not None:
             parties += [party for name, party in self._reception.parties.items() if name not in seen]

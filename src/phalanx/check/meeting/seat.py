@@ -16,6 +16,7 @@ _LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
     ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"),
+    ("PET_NODE_RANK", "PET_NNODES", ""),  # nodes that torchrun is to start ranks on
 )
 _JOB = (
     "SLURM_JOB_ID",
@@ -37,6 +38,8 @@ class Seat:
     store: tuple[str, int] | None = None
     store_is_up: bool = False  # torchrun's agent listens there already
 
+    is_node: bool = False  # it stands for a node, before torchrun has numbered the ranks
+
     @property
     def is_local(self) -> bool:
         """Whether all ranks are on this host."""
@@ -57,6 +60,7 @@ def seat_of(variables: Mapping[str, str]) -> Seat | None:
             local=int(local) if local.isdigit() else None,
             job=_job(variables),
             store=(address, int(port)) if address and port.isdigit() else None,
+            is_node=rank_name == "PET_NODE_RANK",
             store_is_up=variables.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1"),
         )
     return None

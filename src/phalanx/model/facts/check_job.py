@@ -229,11 +229,12 @@ FACTS = (
     ),
     _fact(
         "rank-did-not-come-to-the-check",
-        "Of {size} ranks, {absent} did not join the check within {seconds} s by {way}",
+        "Of {size} parties, {absent} did not join the check within {seconds} s by {way}",
         size="int",
         absent="str",
         seconds="float",
         way="str",
+        nodes="bool",
     ),
     _fact(
         "meeting-place-not-reached",
