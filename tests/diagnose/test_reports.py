@@ -40,3 +40,15 @@ def test_absence_from_an_excerpt_accuses_nobody(diagnose: Diagnose) -> None:
     report = diagnose({"issue.md": "\n".join(["It hangs, see below", "```", *lines, "```"]).encode()})
     assert report.verdict is not None
     assert report.verdict.culprit_ranks == ()
+
+
+def test_a_readme_beside_logs_changes_nothing(diagnose: Diagnose) -> None:
+    logs = {f"rank{rank}.log": b"epoch 1 step 3 loss 0.2\n" for rank in (0, 1, 2)}
+    logs["rank1.log"] += b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    readme = {"README.md": b"# Our job\n\nTensorFlow and Horovod were used before, TensorFlow 2 with Horovod.\n"}
+    alone, beside = diagnose(logs), diagnose(logs | readme)
+    assert alone.verdict is not None
+    assert beside.verdict is not None
+    assert beside.verdict.culprit_ranks == alone.verdict.culprit_ranks == (1,)
+    assert beside.world.framework == alone.world.framework
+    assert beside.not_checked == alone.not_checked

@@ -56,7 +56,7 @@ def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Repor
     findings = judge(claims, history)
     missing = [*seen.unchecked, *what_was_not_checked(findings, history)]
     read = tuple(file.name for file in seen.files)
-    empty = tuple(file.name for file in seen.files if not file.has_output and not findings)
+    empty = () if findings or any(file.has_output for file in seen.files) else read
     return Report(world, tuple(findings), tuple(missing), read, empty), fired
 
 

@@ -21,7 +21,8 @@ def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[
     """Ranks without a trace, and the evidence that would make an unsure verdict sure."""
     world = history.world
     collect = _NEXT_TIME.get(world.framework or "", _ANY_FRAMEWORK)
-    empty = [file.name for file in history.seen.files if not file.has_output and not findings]
+    files = history.seen.files
+    empty = [] if findings or any(file.has_output for file in files) else [file.name for file in files]
     items = [Unchecked(f"{name}: no output of a program in it", collect) for name in empty]
     missing = world.all_ranks - world.seen
     if missing and world.seen:

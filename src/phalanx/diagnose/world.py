@@ -28,7 +28,8 @@ def build_world(seen: Observations) -> World:
     files: dict[int, list[str]] = defaultdict(list)
     hosts: dict[int, str] = {}
     sizes: Counter[int] = Counter()
-    for file in seen.files:
+    # What people write beside logs, in a README say, does not tell what the job was.
+    for file in [file for file in seen.files if file.has_output] or seen.files:
         signs.update(file.signs)
         sizes.update(file.world_sizes)
         hosts.update(file.hosts)

@@ -185,8 +185,7 @@ class _FileReader:
     def end(self, reduction: Reduction | None) -> None:
         """Mark what was cut out of a report: who is not in it may just not have been pasted."""
         if reduction is not None:
-            self._survey.is_cut = True
-            self._survey.has_output = reduction.kept > 0
+            self._survey.is_cut = self._survey.has_output = reduction.kept > 0
             if not reduction.kept:
                 self._survey.signs.update(self._owner.signs.count(reduction.head))
 
