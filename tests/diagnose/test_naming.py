@@ -59,3 +59,14 @@ def test_the_only_exception_of_a_console_is_that_of_the_only_rank_that_failed(di
     )
     assert report.verdict is not None
     assert report.verdict.culprit_ranks == (6,)
+
+
+def test_an_xid_names_a_gpu_whose_rank_nccl_told(diagnose: Diagnose) -> None:
+    made = "".join(
+        f"{host}:{100 + rank}:200 [{rank % 2}] NCCL INFO comm 0x5 rank {rank} nranks 4 cudaDev {rank % 2} busId {bus} - Init COMPLETE\n"
+        for rank, (host, bus) in enumerate((("gpu1", "1b000"), ("gpu1", "43000"), ("gpu2", "1b000"), ("gpu2", "43000")))
+    )
+    kernel = "[88112.1] NVRM: Xid (PCI:0000:43:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+    verdict = diagnose({"job.log": made + STEPS, "dmesg-gpu2.log": kernel}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (3,)

@@ -43,3 +43,8 @@ def test_ranks_that_several_processes_claim_are_within_groups() -> None:
 
 def test_nothing_is_learned_from_other_text() -> None:
     assert learn(b"step 1 loss 2\n") == Labels()
+
+
+def test_nccl_on_several_hosts_numbers_devices_not_ranks() -> None:
+    assert learn(b"a1:5:6 [0] NCCL INFO x\nb2:5:6 [0] NCCL INFO x\n").several_hosts
+    assert not learn(b"a1:5:6 [0] NCCL INFO x\na1:7:8 [1] NCCL INFO x\n").several_hosts

@@ -1,5 +1,6 @@
 """Gives a rank to lines that name a process or a pod instead: the kernel's, a cluster's, an agent's.
 
+[88112.1] NVRM: Xid (PCI:0000:61:00): 79, …                     NCCL said that rank 27 uses the GPU at 61000 of that host
 [123456.8] Out of memory: Killed process 103 (python) …         torchrun said that rank 3 has process 103
 Warning  Evicted  pod/job-worker-2  The node was low on …       job-worker-2.log is rank 2's
 RuntimeError: DataLoader worker (pid 4) is killed …             of a console in which only rank 6 ended with status 1
@@ -12,8 +13,10 @@ from dataclasses import replace
 
 from phalanx.model import Event, EventKind
 from phalanx.sources import Observations
+from phalanx.sources.readers.communicators import SOURCE as COMMUNICATOR
 
 _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,80} killed|PID:?|pid[ =:]) ?(\d{2,8})\b")
+_XID = re.compile(r"NVRM: Xid \(PCI:[0-9a-fA-F]{4,8}:(?P<bus>[0-9a-fA-F]{2}):")
 _POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
 
 
@@ -28,8 +31,9 @@ def name_speakers(seen: Observations) -> None:
     """Put the rank into every matched line that names a process or pod whose rank is known."""
     _name_only_exception(seen)
     by_process = _ranks_by_process(seen)
+    by_device = _ranks_by_device(seen)
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
-    if not by_process and not by_pod:
+    if not by_process and not by_pod and not by_device:
         return
     jobs_own = {file.name for file in seen.files if any(entry.last_progress for entry in file.ranks.values())}
     named: dict[int, Event] = {}
@@ -38,14 +42,40 @@ def name_speakers(seen: Observations) -> None:
         if event.rank is not None or event.file in jobs_own:
             continue  # a job's own log tells its ranks by itself
         rank = _rank_named(event.text, by_process, by_pod)
+        rank = _rank_at(event, by_device) if rank is None else rank
         if rank is not None:
             known = named.setdefault(id(event), replace(event, rank=rank))
             seen.matches[index] = replace(match, event=known)
 
 
+def _communicators(seen: Observations) -> list[Event]:
+    """Those of the largest group: its ranks are the job's."""
+    told = [event for event in seen.events if event.source == COMMUNICATOR]
+    largest = max((event.data["size"] for event in told), default=0)
+    return [event for event in told if event.data["size"] == largest]
+
+
+def _ranks_by_device(seen: Observations) -> dict[tuple[str, str], int]:
+    """By host and bus address without the function, as the kernel writes it."""
+    return {(event.data["host"], f"{event.data['bus'][:-3]:>02}"): event.data["rank"] for event in _communicators(seen)}
+
+
+def _rank_at(event: Event, by_device: dict[tuple[str, str], int]) -> int | None:
+    """The rank that uses the device of an Xid line, if the host is known: by the line, the name of its file, or as the only one."""
+    match = _XID.search(event.text)
+    if match is None:
+        return None
+    hosts = {host for host, _ in by_device}
+    own = {host for host in hosts if host == event.host or re.search(rf"(?<!\w){re.escape(host)}(?!\w)", event.file)}
+    found = {by_device.get((host, match["bus"].lower())) for host in own or (hosts if len(hosts) == 1 else ())}
+    return found.pop() if len(found) == 1 else None
+
+
 def _ranks_by_process(seen: Observations) -> dict[int, int]:
     """Processes that only one rank is known by: on several hosts the same number may stand for several."""
     ranks: dict[int, set[int]] = {}
+    for event in _communicators(seen):
+        ranks.setdefault(event.data["pid"], set()).add(event.data["rank"])
     for event in seen.events:
         if event.kind is EventKind.EXIT and event.rank is not None and event.data.get("pid"):
             ranks.setdefault(int(event.data["pid"]), set()).add(event.rank)

@@ -170,7 +170,7 @@ class Dialect:
         """The rank that uses a device, if its node's ranks are known to count on from there."""
         if self.labels.offset is not None:
             return device + self.labels.offset
-        return None if self.labels.of_nodes else device
+        return None if self.labels.of_nodes or self.labels.several_hosts else device
 
     def _prefix_of(self, body: str) -> tuple[str, re.Match[str]] | None:
         """The prefix that a line begins with, and its form: the first that fits."""

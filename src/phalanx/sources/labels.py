@@ -36,6 +36,7 @@ _AGENT = re.compile(
 _OWN = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?\[rank(?P<rank>\d{1,6})\]:", re.M)
 # torchrun says it only where it starts several processes on its node.
 _SEVERAL = b"Setting OMP_NUM_THREADS environment variable for each process"
+_NCCL_HOST = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?(?P<host>[\w.-]{1,80}):\d+:\d+ \[\d+\] ", re.M)
 _WITHIN = re.compile(rb"\[E ProcessGroupNCCL\.cpp:\d+\] \[Rank (?P<rank>\d{1,6})\] Watchdog caught collective")
 
 
@@ -45,7 +46,7 @@ class Labels:
 
     `offset`: what is added to a local rank to make it global, None where nothing tells. `of_nodes`: labels of tasks and
     pods name nodes. `only_rank`: the one rank that speaks in a file of its own; `are_several`: more than one do. `within_groups`: `[Rank 3]` of a
-    watchdog is not a global rank.
+    watchdog is not a global rank. `several_hosts`: NCCL speaks on more than one, so its device numbers are no ranks.
     """
 
     offset: int | None = None
@@ -53,6 +54,7 @@ class Labels:
     only_rank: int | None = None
     are_several: bool = False
     within_groups: bool = False
+    several_hosts: bool = False
 
 
 def learn(data: bytes | bytearray | memoryview) -> Labels:
@@ -60,7 +62,7 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
     whole = bytes(data[:_SCOPE])
     if len(data) > _SCOPE:
         whole += bytes(data[max(_SCOPE, len(data) - _SCOPE) :])
-    if not any(word in whole for word in (b"rank", b"[Rank ", b"torch")):
+    if not any(word in whole for word in (b"rank", b"[Rank ", b"torch", b"NCCL")):
         return Labels()
     offsets: Counter[int] = Counter()
     by_label: dict[bytes, set[int]] = defaultdict(set)
@@ -83,6 +85,7 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
         next(iter(own)) if len(own) == 1 else None,
         len(own | in_table) > 1 or _SEVERAL in whole,
         max(within.values(), default=0) > 1,
+        len({match["host"] for match in _first(_NCCL_HOST, whole)}) > 1,
     )
 
 
