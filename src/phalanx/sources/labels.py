@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_SCOPE = 1 << 20  # bytes of the beginning and of the end that are looked at
+_SCOPE = 1 << 18  # bytes of the beginning and of the end that are looked at
 _TOLD = 400  # lines that tell both; more are the same again
 _NESTED = re.compile(
     rb"^(?:\d{4}-\d\d-\d\dT\S+ std(?:err|out) [FP] )?"
@@ -38,6 +38,15 @@ _OWN = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?\[rank(?P<rank>\d{1,6})\]:", 
 _SEVERAL = b"Setting OMP_NUM_THREADS environment variable for each process"
 _NCCL_HOST = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?(?P<host>[\w.-]{1,80}):\d+:\d+ \[\d+\] ", re.M)
 _WITHIN = re.compile(rb"\[E ProcessGroupNCCL\.cpp:\d+\] \[Rank (?P<rank>\d{1,6})\] Watchdog caught collective")
+
+_WORDS = {
+    _NESTED: b"[rank",
+    _TABLE: b"(local_rank: ",
+    _OWN: b"[rank",
+    _WITHIN: b"Watchdog caught",
+    _NCCL_HOST: b" NCCL ",
+    _AGENT: b"distributed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
     within = Counter(match["rank"] for match in _first(_WITHIN, whole))
     return Labels(
         next(iter(offsets)) if len(offsets) == 1 else None,
-        _names_nodes(by_label) or _AGENT.search(whole) is not None,
+        _names_nodes(by_label) or any(True for _ in _first(_AGENT, whole)),
         next(iter(own)) if len(own) == 1 else None,
         len(own | in_table) > 1 or _SEVERAL in whole,
         max(within.values(), default=0) > 1,
@@ -90,6 +99,9 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
 
 
 def _first(pattern: re.Pattern[bytes], whole: bytes) -> Iterable[re.Match[bytes]]:
+    """The first matches, if the file has the words that every match has: most files do not."""
+    if _WORDS[pattern] not in whole:
+        return
     for count, match in enumerate(pattern.finditer(whole)):
         if count >= _TOLD:
             return
