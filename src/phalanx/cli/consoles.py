@@ -14,7 +14,7 @@ from rich.table import Table
 
 from phalanx.diagnose import diagnose_paths
 from phalanx.zoo.consoles import score as scoring
-from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, Console, cells, make, split_of
+from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, Console, cells, make, sample_of, split_of
 from phalanx.zoo.consoles.excerpts import load_excerpts
 from phalanx.zoo.consoles.form import all_forms
 from phalanx.zoo.consoles.situation import all_situations
@@ -99,11 +99,13 @@ def score(
     write_page: Annotated[
         Path | None, typer.Option("--write", help="Put totals and matrix into this page, between its markers.")
     ] = None,
+    every: Annotated[int, typer.Option(min=1, help="Take only every n-th console, spread by name.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="How many processes diagnose at one time.")] = 1,
 ) -> None:
     """Diagnose consoles and score the verdicts against the truth."""
     causes = read_causes(root)
-    work = [(situation, form, causes) for situation, form in _pick(situations, forms, split)]
+    picked = _pick(situations, forms, split)
+    work = [(situation, form, causes) for situation, form in picked if sample_of(situation, form, every)]
     if jobs > 1:
         with ProcessPoolExecutor(jobs) as pool:
             marks = list(pool.map(diagnose, work, chunksize=8))

@@ -23,6 +23,7 @@ from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
+_ANSWERS = re.compile(r"dump signal (?:due to|from another rank)")
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _CRASHES = ("fail.memory-issue", "fail.segmentation-fault")  # symptoms of native code that breaks
 _COORDINATOR = "coordinator/cluster_coordinator.py"  # of TensorFlow's parameter servers
@@ -31,7 +32,7 @@ _UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Co
 
 def accuse_all(claims: Sequence[Claim], history: History) -> list[Claim]:
     """The claims, each with its culprits and victims."""
-    victims = only_victims((claim.depth is Claims.VICTIM, claim.printers) for claim in claims)
+    victims = only_victims((claim.depth is Claims.VICTIM, _speakers(claim)) for claim in claims)
     states = rank_states(history, victims)
     coverage = coverage_of_absence(history)
     return [_accused(claim, history, states, coverage) for claim in claims]
@@ -41,6 +42,12 @@ def _accused(claim: Claim, history: History, states: dict[int, RankState], cover
     table = table_of(claim, history, states, coverage)
     found = accuse(table) if len(table.everyone) > 1 or table.named else NOBODY
     return with_accusation(claim, found, history)
+
+
+def _speakers(claim: Claim) -> frozenset[int]:
+    """The ranks that say it of themselves: one that answers another's signal to dump need not have waited."""
+    own = (proof.event for proof in claim.roots if _ANSWERS.search(proof.event.text) is None)
+    return frozenset(event.rank for event in own if event.rank is not None)
 
 
 def with_accusation(claim: Claim, found: Accusation, history: History) -> Claim:

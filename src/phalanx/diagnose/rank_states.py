@@ -11,6 +11,7 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.stack_state import doing_of, is_launcher
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.model import Event, EventKind, Rank
+from phalanx.sources.readers.watchdogs import DUMP
 
 _UNNAMED_GROUP = "default"  # of a time-out that does not say in which group
 
@@ -77,7 +78,8 @@ def _reason(event: Event) -> dict[str, Any] | None:
 
 
 def _calls(history: History, reasons: dict[int | None, dict[str, Any]]) -> dict[int, tuple[GroupCall, ...]]:
-    """The last calls of each rank: those that its time-outs name, one for each group, and the one that it failed in."""
+    """The last calls of each rank: those that its time-outs name, one for each group, what it says when another
+    rank's time-out makes it report, and the one that it failed in."""
     by_group: dict[int, dict[str, GroupCall]] = {}
     for event in history.seen.events:
         if event.kind is EventKind.TIMEOUT and event.rank is not None and "seq" in event.data:
@@ -86,6 +88,12 @@ def _calls(history: History, reasons: dict[int | None, dict[str, Any]]) -> dict[
             earlier = own.get(call.group)
             if earlier is None or (call.seq or 0) < (earlier.seq or 0):
                 own[call.group] = call  # of several that time out the first one holds up the others
+    for event in history.seen.events:
+        if event.source == DUMP and event.rank is not None:
+            group = str(event.data["group"])
+            last = event.data.get("last_enqueued"), event.data.get("last_completed")
+            call = GroupCall(group, last_enqueued=last[0], last_completed=last[1])
+            by_group.setdefault(event.rank, {}).setdefault(group, call)
     for rank, why in reasons.items():
         if rank is not None and isinstance(made := why.get("call"), dict):
             by_group.setdefault(rank, {})[""] = _failed(made)

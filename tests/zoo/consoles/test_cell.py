@@ -1,7 +1,7 @@
 import json
 
 from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS
-from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, cells, make, split_of
+from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, cells, make, sample_of, split_of
 from phalanx.zoo.consoles.form import all_forms
 from phalanx.zoo.consoles.situation import all_situations
 
@@ -23,7 +23,7 @@ def test_about_a_third_is_held_back_by_name_alone():
 def test_every_truth_is_in_the_vocabulary():
     for one in all_situations().values():
         assert one.healthy or one.symptom in SYMPTOMS
-        assert set(one.fixes) <= set(FIX_PATTERNS)
+        assert set(one.fixes) - {""} <= set(FIX_PATTERNS)
         assert one.healthy or one.fixes
 
 
@@ -68,3 +68,10 @@ def test_write_puts_the_truth_beside_the_logs(tmp_path):
     logs = console.write(tmp_path)
     assert json.loads((tmp_path / "truth.json").read_text())["cause"] == "gpu-hardware-fault"
     assert any("Xid" in file.read_text() for file in logs.glob("dmesg-*.log"))
+
+
+def test_a_sample_is_spread_over_situations_and_splits():
+    picked = [(one.name, form.name) for one, form in cells() if sample_of(one.name, form.name, 4)]
+    assert 0.2 < len(picked) / len(cells()) < 0.3
+    assert {split_of(*names) for names in picked} == {OPEN, HELD_BACK}
+    assert len({name for name, _ in picked}) > 0.9 * len(all_situations())

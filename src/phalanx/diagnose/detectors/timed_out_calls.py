@@ -24,7 +24,7 @@ _FEWEST = 3  # of two ranks nobody knows which is odd
 def detect(job: Job) -> Iterator[Event]:
     """At most one fact for each group."""
     for calls in _calls(job).values():
-        yield from _mismatch(calls)
+        yield from _mismatch(calls, job)
 
 
 def _calls(job: Job) -> dict[tuple[str, int], dict[int, Event]]:
@@ -43,7 +43,7 @@ def _calls(job: Job) -> dict[tuple[str, int], dict[int, Event]]:
     return found
 
 
-def _mismatch(calls: Mapping[int, Event]) -> Iterator[Event]:
+def _mismatch(calls: Mapping[int, Event], job: Job) -> Iterator[Event]:
     if len(calls) < _FEWEST:
         return
     for what, key in _KEYS.items():
@@ -61,7 +61,9 @@ def _mismatch(calls: Mapping[int, Event]) -> Iterator[Event]:
             "call": f"call #{shown.data['seq']}",
         }
         fact = make_fact("trace.mismatch", fields, ranks=tuple(sorted(odd)), source="log")
-        yield fact_event(fact, shown.file, shown.line, min(odd) if len(odd) == 1 else None)
+        # what the rank prints while it is taken down does not mean that it went on
+        last = max(event.line for event in job.events if event.file == shown.file and event.rank == shown.rank)
+        yield fact_event(fact, shown.file, last, min(odd) if len(odd) == 1 else None)
         return
 
 

@@ -68,6 +68,11 @@ def split_of(situation: str, form: str) -> str:
     return HELD_BACK if _hash("split", situation, form) % 3 == 0 else OPEN
 
 
+def sample_of(situation: str, form: str, every: int) -> bool:
+    """Whether a cell is in the sample of every n-th, which does not depend on the split."""
+    return _hash("sample", situation, form) % every == 0
+
+
 def fits(situation: Situation, form: Form) -> bool:
     return situation.launcher in (None, form.launcher)
 

@@ -45,7 +45,7 @@ class Form:
 
     `nccl`: what NCCL_DEBUG asks for (`off`, `warn`, `info`). `keep` leaves lines out; `covers` are the ranks whose
     whole output is kept. `labels`: the form itself says of every line which global rank printed it. `kernel`: the
-    kernel logs of the hosts are among the files. `finish` works on the text of a file at last.
+    kernel logs of the hosts are among the files. `has_rank_files`: each rank has a file of its own. `finish` works on the text of a file at last.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Form:
     covers: Callable[[Stage], set[int]] = all_ranks
     labels: Callable[[Job], bool] = lambda job: False
     kernel: bool = False
+    has_rank_files: bool = False
     finish: Callable[[str, Stage], str] | None = None
     nodes: int | None = None
     most: int = 1024
@@ -78,12 +79,15 @@ class Form:
     def files(self, kept: Sequence[Line], stage: Stage) -> dict[str, str]:
         """File names and texts."""
         parts: dict[str, list[str]] = {}
+        if self.has_rank_files:  # a rank that printed nothing leaves an empty file
+            for rank in sorted(self.covers(stage)):
+                parts[self.file(Line(0, "rank", stage.job.node(rank), rank, ""), stage)] = []
         for line in kept:
             kernel = line.source == "kernel"
             name = f"dmesg-{stage.job.hosts[line.node]}.log" if kernel else self.file(line, stage)
             prefix = "" if kernel else self.prefix(line, stage)
             parts.setdefault(name, []).extend(prefix + text for text in line.text.split("\n"))
-        texts = {name: "\n".join(lines) + "\n" for name, lines in parts.items()}
+        texts = {name: "".join(f"{line}\n" for line in lines) for name, lines in parts.items()}
         return {name: self.finish(text, stage) if self.finish else text for name, text in texts.items()}
 
 

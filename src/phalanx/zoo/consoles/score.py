@@ -59,7 +59,7 @@ def mark(truth: Truth, report: Mapping[str, Any], causes: Mapping[str, frozenset
         culprit=None if truth.healthy else exact,
         symptom=verdict.get("symptom") in (truth.symptom, *truth.also) if "what" in shown else None,
         cause=verdict.get("cause") in same if "why" in shown else None,
-        fix=bool(fixes) and fixes[0] in truth.fixes if "what" in shown else None,
+        fix=(fixes[0] if fixes else "") in truth.fixes if "what" in shown else None,
     )
 
 

@@ -77,6 +77,7 @@ FORMS = (
         labels=lambda job: True,
         launcher="srun",
         kernel=True,
+        has_rank_files=True,
     ),
     Form("interleaved", "all ranks in one pipe, lines cut into each other", file=merged, finish=_interleave),
 )

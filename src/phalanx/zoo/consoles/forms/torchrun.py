@@ -20,7 +20,14 @@ def _log_dir(line: Line, stage: Stage) -> str:
 FORMS = (
     Form("torchrun", "plain torchrun: a console for each node, with the kernel logs", kernel=True),
     Form("torchrun-tee", "torchrun --tee 3", prefix=_tee, labels=lambda job: job.nodes == 1),
-    Form("torchrun-log-dir", "torchrun --log-dir", file=_log_dir, labels=lambda job: job.nodes == 1, kernel=True),
+    Form(
+        "torchrun-log-dir",
+        "torchrun --log-dir",
+        file=_log_dir,
+        labels=lambda job: job.nodes == 1,
+        kernel=True,
+        has_rank_files=True,
+    ),
     Form("accelerate", "accelerate launch on one or more nodes", launcher="accelerate", nccl="warn"),
     Form("nccl-debug-warn", "torchrun with NCCL_DEBUG=WARN", nccl="warn", kernel=True),
     Form("nccl-debug-info", "torchrun with NCCL_DEBUG=INFO", nccl="info", most=128),

@@ -9,7 +9,8 @@ from phalanx.zoo.consoles.stage import Stage
 
 _MEMORY = ("fix-batch-size-or-data-partition", "fix-memory-or-core-setting")
 _HOST_MEMORY = ("fix-memory-or-core-setting", "fix-batch-size-or-data-partition")
-_CODE = ("fix-dataset", "fix-behavior-logic", "other", "fix-dataset-api-usage")
+# where only the user's code can be wrong, no fix is right, too
+_CODE = ("", "fix-dataset", "fix-behavior-logic", "other", "fix-dataset-api-usage")
 
 
 def _raised(stage: Stage) -> tuple[int, ...]:
@@ -264,8 +265,9 @@ SITUATIONS = (
         _node_lost,
         "fail.other",
         "node-of-the-job-vanished",
-        ("change-hardware", "other"),
+        ("change-hardware", "other", "fix-network-setting", "fix-behavior-logic", "fix-communication-configuration"),
         nodes=2,
+        also=("fail.communication-error",),
     ),
     Situation(
         "segmentation-fault",
