@@ -41,11 +41,12 @@ def main() -> None:
                 line = judge(folder, fault, causes, score)
                 if wanted.list and split == "train" and line:
                     print(line)
+        alarms = ", ".join(f"{key[6:]} × {count}" for key, count in sorted(score.items()) if key.startswith("alarm "))
         print(
             f"{split}: {score['found']} of {score['twins']} faults with a cured twin found; "
             f"in scope {score['found in scope']} of {score['in scope']}; "
             f"false alarms: {score['false cured']} of {score['twins']} cured twins, "
-            f"{score['false healthy']} of {score['healthy']} healthy jobs"
+            f"{score['false healthy']} of {score['healthy']} healthy jobs ({alarms or 'no rule'})"
         )
 
 
@@ -55,6 +56,7 @@ def judge(folder: Path, fault: dict[str, object], causes: set[str], score: Count
     if fault["healthy"]:
         score["healthy"] += 1
         score["false healthy"] += bool(bad)
+        score.update(f"alarm {code}" for code in bad)
         return f"ALARM  {folder.name}: {dict(bad)} in a healthy job" if bad else ""
     if not (folder / "cured.py").is_file():
         return f"other  {folder.name}: {dict(bad)}" if bad else ""
@@ -65,6 +67,7 @@ def judge(folder: Path, fault: dict[str, object], causes: set[str], score: Count
     score["in scope"] += in_scope
     score["found in scope"] += is_found and in_scope
     score["false cured"] += bool(good)
+    score.update(f"alarm {code}" for code in good)
     if good:
         return f"ALARM  {folder.name}: {dict(good)} in the cured twin"
     return (

@@ -37,8 +37,9 @@ COLLECTIVES: dict[str, str] = {
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
 SYNCHRONISERS = frozenset({DDP, FSDP, FULLY_SHARD, *(f"{m}.DistributedOptimizer" for m in _HOROVOD_MODULES)})
-_GROUP_POSITION = {"barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "reduce": 3, "all_gather_object": 2, "broadcast_object_list": 2}  # fmt: skip
+_GROUP_POSITION = {"barrier": 0, "monitored_barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "all_gather_object": 2, "all_gather_into_tensor": 2, "broadcast_object_list": 2, "all_to_all": 2, "reduce": 3, "gather": 3, "gather_object": 3, "scatter": 3, "reduce_scatter": 3, "all_to_all_single": 4}  # fmt: skip
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.ExceptHandler)
 _DEPTH = 6
 
 
@@ -99,7 +100,16 @@ class Collectives:
 
     def reached(self, nodes: Iterable[ast.AST], scope: Scope, depth: int = _DEPTH) -> list[Operation]:
         """The operations of statements or expressions in the order of evaluation."""
-        return [found for node in nodes for call in self._calls_of(node) for found in self._of_call(call, scope, depth)]
+        return [found for node in nodes for found in self._of_node(node, scope, depth)]
+
+    def _of_node(self, node: ast.AST, scope: Scope, depth: int) -> list[Operation]:
+        """Of two branches the one with more operations: on one path only one of them runs."""
+        if isinstance(node, ast.If):
+            sides = [self.reached(node.body, scope, depth), self.reached(node.orelse, scope, depth)]
+            return [*self._of_node(node.test, scope, depth), *max(sides, key=len)]
+        if isinstance(node, _COMPOUND):
+            return [found for child in ast.iter_child_nodes(node) for found in self._of_node(child, scope, depth)]
+        return [found for call in self._calls_of(node) for found in self._of_call(call, scope, depth)]
 
     def present(self, module: Module) -> bool:
         """Whether any call of a file reaches an operation; most files are done with this question."""

@@ -123,6 +123,11 @@ class Context:
         return bool(self.calls_in_program(*_TORCH_SETUP))
 
     @cached_property
+    def sets_up_torch(self) -> bool:
+        """Whether this very file makes the group or wraps a model."""
+        return bool(self.calls(*_TORCH_SETUP))
+
+    @cached_property
     def is_managed(self) -> bool:
         """Whether a library on top of PyTorch cares for devices, sampling and wrapping."""
         return any(name.startswith(_MANAGED) for module in self.program for name in self.space.named(module))

@@ -7,11 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from phalanx.lint.collectives import BARRIERS, Collectives, Operation
+from phalanx.lint.collectives import Collectives, Operation
 from phalanx.lint.ranks import Ranks, polarity
 from phalanx.lint.tree import Module, Scope
 
-_EXITS = frozenset({"sys.exit", "os._exit", "os.kill", "os.abort", "builtins.exit", "builtins.quit"})
+_EXITS = frozenset({"sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit"})
+
+_JUMPS: dict[type[ast.stmt], str] = {
+    ast.Return: "return",
+    ast.Continue: "continue",
+    ast.Break: "break",
+    ast.Raise: "raise",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,18 @@ class _Finder:
         if "raise" in (left, right):
             return
         leaves = ""
+        if (left or right) and self._joins(branch):
+            return
         if left and not right:
             other, leaves = [*other, *self._rest(branch, scope, left)], left
         elif right and not left:
             body, leaves = [*body, *self._rest(branch, scope, right)], right
         yield from _compare(body, other, branch, branch.test, scope, leaves)
+
+    def _joins(self, branch: ast.If) -> bool:
+        """Whether ranks may end at different steps: DDP's `with model.join():` or `with Join([…]):` around it."""
+        items = [i for p, _ in self.module.ancestors(branch) if isinstance(p, ast.With) for i in p.items]
+        return any("join(" in ast.unparse(item.context_expr).lower() for item in items)
 
     def expressions(self) -> Iterator[Divergence]:
         for node, scope in self.module.nodes[ast.IfExp]:
@@ -90,18 +104,18 @@ class _Finder:
             yield Divergence("order", node, node.test, scope, pair[0], pair[1])
 
     def _leaves(self, block: list[ast.stmt], scope: Scope) -> str:
-        last = block[-1] if block else None
-        if isinstance(last, ast.Return):
-            return "return"
-        if isinstance(last, ast.Continue):
-            return "continue"
-        if isinstance(last, ast.Break):
-            return "break"
-        if isinstance(last, ast.Raise):
-            return "raise"
-        call = last.value if isinstance(last, ast.Expr) else None
-        is_exit = isinstance(call, ast.Call) and self.collectives.inference.dotted(call.func, scope) in _EXITS
-        return "exit" if is_exit else ""
+        """How a block surely ends the path: by the first of its own statements that jumps."""
+        for statement in block:
+            if type(statement) in _JUMPS:
+                return _JUMPS[type(statement)]
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(call, ast.Call) and self._ends_process(call, scope):
+                return "exit"
+        return ""
+
+    def _ends_process(self, call: ast.Call, scope: Scope) -> bool:
+        name = self.collectives.inference.dotted(call.func, scope)
+        return name in _EXITS or (name == "os.kill" and "getpid()" in ast.unparse(call.args[0] if call.args else call))
 
     def _rest(self, branch: ast.If, scope: Scope, leaves: str) -> list[Operation]:
         """What the ranks that stay do after the branch, as far as those that left it miss it."""
@@ -126,8 +140,11 @@ def _compare(
     body: list[Operation], other: list[Operation], node: ast.AST, test: ast.expr, scope: Scope, leaves: str
 ) -> Iterator[Divergence]:
     names, others = [o.name for o in body], [o.name for o in other]
-    if names == others:
+    is_by_roles = set(names) == set(others) and any(o.is_indirect for o in (*body, *other))
+    if names == others or is_by_roles:  # a server and its workers: functions that were written for each other
         return
+    if leaves and any(o.name == "join" for o in (*body, *other)):
+        return  # ranks that are done early join
     extra, missing = Counter(names) - Counter(others), Counter(others) - Counter(names)
     first = next((o for o in body if o.name in extra), None)
     second = next((o for o in other if o.name in missing), None)
@@ -143,10 +160,10 @@ def _compare(
 
 
 def _without_pairs(found: list[Divergence]) -> list[Divergence]:
-    """Drop `if rank != 0: barrier()` … `if rank == 0: barrier()`: every rank passes exactly one of the two."""
+    """Drop `if rank != 0: barrier()` … `if rank == 0: barrier()`: every rank makes exactly one of the two."""
     kept = []
     for item in found:
-        is_paired = item.operation.name in BARRIERS and any(
+        is_paired = any(
             other is not item
             and other.operation.name == item.operation.name
             and other.scope is item.scope

@@ -22,7 +22,11 @@ class LocalData:
         self._reduced: dict[Scope, dict[str, list[ast.Call]]] = {}
 
     def depends(self, node: ast.AST, scope: Scope) -> bool:
-        """Whether an expression holds a value of this rank's own data."""
+        """Whether an expression holds a value of this rank's own data; whether there is one at all is no such value."""
+        if isinstance(node, ast.BoolOp):
+            return any(self.depends(part, scope) for part in node.values)
+        if isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return False
         if self._reduces(node, scope):
             return False
         names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]

@@ -1,11 +1,11 @@
-"""A model or optimizer that Accelerate never prepares.
+"""An optimizer or loader that Accelerate never prepares.
 
 ## What it does
-Finds optimizers or models that train beside others that were prepared.
+Finds optimizers and loaders that train beside objects that were prepared.
 
 ## Why is this bad?
 What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation,
-an unprepared model stays on the CPU.
+an unprepared loader gives every process all of the data.
 
 ## Example
 ```python
@@ -43,6 +43,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.loaders import is_sharded, loaders_of
 from phalanx.lint.patterns import has_rest, root_name
 from phalanx.lint.rule import Hit, Rule
 
@@ -51,7 +52,7 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="object-not-prepared",
     pattern="fix-distributed-api-usage",
-    why="What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation, an unprepared model stays on the CPU.",
+    why="What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation, an unprepared loader gives every process all of the data.",
     do="Hand it to `accelerator.prepare(…)` with the others.",
     needs=("ccelerat",),
 )
@@ -64,6 +65,15 @@ def check(context: Context) -> Iterator[Hit]:
         return
     handed = {root_name(item) for call, _ in calls for item in call.args}
     scopes = {scope for _, scope in calls}
+    for loop, scope in context.training_loops:
+        for value in (
+            loaders_of(loop.iter, context, scope) if scope in scopes and not isinstance(loop, ast.While) else ()
+        ):
+            if isinstance(value.node, ast.Call) and not is_sharded(value.node, value.scope, context):
+                yield Hit(
+                    loop.iter,
+                    f"`{context.text(loop.iter)}` was never handed to `accelerator.prepare`: every process reads all of the data",
+                )
     for call, scope in context.methods("step"):
         name = (
             call.func.value.id if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) else ""

@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import parameters
-from phalanx.lint.patterns import assigned_to
+from phalanx.lint.patterns import assigned_to, names_in
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -65,16 +65,29 @@ def check(context: Context) -> Iterator[Hit]:
     if not context.synchronised_loops or context.methods("join"):
         return
     for node, scope in context.module.nodes[ast.IfExp]:
-        if isinstance(node, ast.IfExp) and _differs(node, context, scope) and _is_amount(node, context, scope, 3):
+        if (
+            isinstance(node, ast.IfExp)
+            and _differs(node, context, scope)
+            and (_is_slice(node.body) or _is_amount(node, context, scope, 3))
+        ):
             yield Hit(node, f"The amount of data or steps depends on the rank: `{context.text(node)}`")
 
 
 def _differs(node: ast.IfExp, context: Context, scope: Scope) -> bool:
+    """Two different numbers, or two different slices of the same data, by the rank."""
+    if not context.ranks.depends(node.test, scope) or ast.dump(node.body) == ast.dump(node.orelse):
+        return False
+    if _is_slice(node.body) and _is_slice(node.orelse):
+        return bool(names_in(node.body) & names_in(node.orelse))
     pair = [context.constant(part, scope) for part in (node.body, node.orelse)]
     numbers = [value for value in pair if isinstance(value, int) and not isinstance(value, bool)]
-    return (
-        len(numbers) == 2 and numbers[0] != numbers[1] and max(numbers) > 1 and context.ranks.depends(node.test, scope)
-    )
+    if len(numbers) == 2:
+        return numbers[0] != numbers[1] and max(numbers) > 1
+    return any(isinstance(part, ast.BinOp) for part in (node.body, node.orelse)) and not numbers
+
+
+def _is_slice(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def _is_amount(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:

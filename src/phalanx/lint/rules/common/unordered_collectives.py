@@ -36,6 +36,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from phalanx.lint.collectives import BARRIERS
 from phalanx.lint.context import Context
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -58,7 +59,7 @@ def check(context: Context) -> Iterator[Hit]:
     for loop, scope in context.module.loops:
         if not isinstance(loop, ast.While) and _is_unordered(loop.iter, context, scope, 3):
             reached = context.collectives.reached(loop.body, scope)
-            if reached:
+            if any(operation.name not in BARRIERS for operation in reached):
                 text = f"`{reached[0].name}` is called in the order of `{context.text(loop.iter)}`, which differs between ranks"
                 yield Hit(loop.iter, text)
 

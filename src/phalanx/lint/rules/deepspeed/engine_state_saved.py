@@ -55,5 +55,6 @@ def check(context: Context) -> Iterator[Hit]:
             if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr == "state_dict"
             else None
         )
+        owner = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "module" else owner
         if owner is not None and context.is_a(owner, scope, ENGINE):
             yield Hit(call, "`torch.save` of the engine's state holds a shard at most")

@@ -50,6 +50,12 @@ _USES = tuple(
 def check(context: Context) -> Iterator[Hit]:
     """Uses at the top level or in functions of a script."""
     uses = context.calls(*_USES)
+    inits = context.calls(*(f"horovod.{kind}.init" for kind in ("torch", "tensorflow", "keras")))
+    for call, scope in uses:
+        later = [c for c, s in inits if s is scope and c.lineno > call.lineno]
+        if later and not any(s is scope and c.lineno < call.lineno for c, s in inits):
+            yield Hit(call, f"`{context.text(call.func)}` is called before `hvd.init()` at line {later[0].lineno}")
+            return
     is_run = uses and (context.is_script or uses[0][1] is context.module.scope)
     if not is_run or context.methods_in_program("init") or context.has_unknown_imports:
         return

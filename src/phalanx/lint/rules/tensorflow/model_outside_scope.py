@@ -35,6 +35,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import Value
+from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.strategies import MODELS, in_scope, multi_device
 from phalanx.lint.tree import Scope
@@ -46,32 +47,56 @@ RULE = Rule(
     pattern="fix-scope-assignment",
     why="Variables that are created outside of the scope live on one device only and are not mirrored; compiling or training then fails, or only one replica is used.",
     do="Build the model, its optimizer and its metrics inside of `with strategy.scope():`.",
-    needs=("scope",),
+    needs=("Strategy",),
 )
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Models that are compiled or fitted in a file with a strategy, made outside of every scope."""
+    """Models and optimizers of a function that opens a scope, or of a file that never opens one."""
     if not multi_device(context):
         return
-    seen = set()
+    seen: set[ast.AST] = set()
+    opened = bool(context.methods_in_program("scope"))
     for call, scope in context.methods("compile", "fit"):
-        if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
-            continue
-        for value in context.values(call.func.value, scope):
-            made = value.node
-            is_model = (
-                value.type in MODELS or value.type.startswith("keras.applications.") or _is_keras_class(value, context)
-            )
-            if (
-                is_model
-                and value.scope is scope
-                and made not in seen
-                and not in_scope(made, context)
-                and _has_scope(context, scope)
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        optimizer = keyword(call, "optimizer")
+        for used in (owner, optimizer):
+            for node in (
+                _made(used, context, scope) if isinstance(used, ast.Name) and _scopes(opened, context, scope) else ()
             ):
-                seen.add(made)
-                yield Hit(made, f"`{context.text(call.func.value)}` is built outside of the strategy's scope")
+                if node not in seen:
+                    seen.add(node)
+                    yield Hit(node, f"`{context.text(used or call)}` is made outside of the strategy's scope")
+            if not opened and seen:
+                return
+
+
+def _scopes(opened: bool, context: Context, scope: Scope) -> bool:
+    return _has_scope(context, scope) or (
+        not opened and not context.methods("run", "experimental_run_v2", "distribute_datasets_from_function")
+    )
+
+
+def _made(used: ast.expr, context: Context, scope: Scope) -> list[ast.AST]:
+    """The statements outside of every scope that gave a model or optimizer its name."""
+    found = context.inference.reaching(used.id, used, scope) if isinstance(used, ast.Name) else []
+    return [
+        b.node
+        for b, where in found
+        if b.kind == "assign"
+        and b.value is not None
+        and where is scope
+        and not in_scope(b.node, context)
+        and any(_belongs(value, context) for value in context.inference.values(b.value, where, b.path))
+    ]
+
+
+def _belongs(value: Value, context: Context) -> bool:
+    return (
+        value.type in MODELS
+        or value.type.startswith(("keras.applications.", "keras.optimizers."))
+        or _is_keras_class(value, context)
+    )
 
 
 def _has_scope(context: Context, scope: Scope) -> bool:

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.names import canonical
+from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -67,7 +68,16 @@ _REMOVED = {
 def check(context: Context) -> Iterator[Hit]:
     """Attributes and imports; the first of each name. Files for TensorFlow 1 as a whole get one finding."""
     seen = set()
-    found = [(node, context.inference.dotted(node, scope) or "") for node, scope in context.module.nodes[ast.Attribute]]
+    whole = {
+        name
+        for name, found in context.module.scope.bindings.items()
+        if any(b.target in ("tensorflow", "keras", "tensorflow.keras") for b in found)
+    }
+    found = [
+        (node, context.inference.dotted(node, scope) or "")
+        for node, scope in context.module.nodes[ast.Attribute]
+        if root_name(node) in whole
+    ]
     imported = context.module.scope.bindings.values()
     found += [(b.node, canonical(b.target)) for bindings in imported for b in bindings if b.kind == "import"]
     for node, name in found:

@@ -30,8 +30,9 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import calls_in
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import block_of
+from phalanx.lint.patterns import block_of, calls_below
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LTF002",
@@ -53,6 +54,14 @@ def check(context: Context) -> Iterator[Hit]:
         block = block_of(context, call)
         before = block[: block.index(statement)] if isinstance(statement, ast.stmt) and statement in block else []
         for item in (c for node in before for c in calls_in(node)):
-            if context.name(item.func, scope).startswith(_EAGER) and "set_seed" not in context.name(item.func, scope):
+            if any(name.startswith(_EAGER) and "set_seed" not in name for name in _reached(item, context, scope)):
                 yield Hit(call, f"The strategy is made after `{context.text(item.func)}` ran at line {item.lineno}")
                 break
+
+
+def _reached(call: ast.Call, context: Context, scope: Scope) -> list[str]:
+    """What a call runs: itself, or what a function of the project calls."""
+    function = context.inference.symbol(call.func, scope)
+    if function is None or not function.is_function:
+        return [context.name(call.func, scope)]
+    return [context.name(item.func, function) for item in calls_below(function.body)]

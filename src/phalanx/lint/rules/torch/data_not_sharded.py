@@ -73,7 +73,7 @@ LOADER = "torch.utils.data.DataLoader"
 
 def check(context: Context) -> Iterator[Hit]:
     """Loaders that a training loop iterates over."""
-    if not context.calls_in_program(DDP, FSDP, FULLY_SHARD) or context.is_managed or context.is_horovod_job:
+    if not context.calls_in_program(DDP, FSDP, FULLY_SHARD, "horovod.torch.DistributedOptimizer") or context.is_managed:
         return
     for loop, scope in context.training_loops:
         if isinstance(loop, ast.While):

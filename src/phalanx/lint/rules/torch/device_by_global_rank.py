@@ -57,7 +57,7 @@ _CALLS = GLOBAL_CALLS
 
 def check(context: Context) -> Iterator[Hit]:
     """Device arguments that are the global rank, unchanged. Under `mp.spawn` all ranks are on one host."""
-    if context.calls_in_program("torch.multiprocessing.spawn") or context.mentions("Process("):
+    if context.mentions("Process(", "spawn(", "spawn as"):
         return
     for call, scope in context.module.calls:
         device = _device(call, context, scope)

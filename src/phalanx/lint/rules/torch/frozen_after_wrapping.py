@@ -69,6 +69,13 @@ def check(context: Context) -> Iterator[Hit]:
                 and node.value.value is False
             ):
                 yield Hit(node, "Parameters are frozen after the model was wrapped in DDP")
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "attr", "") == "requires_grad_"
+                and node.args
+                and context.constant(node.args[0], scope) is False
+            ):
+                yield Hit(node, "Parameters are frozen after the model was wrapped in DDP")
     for call, scope in context.methods("requires_grad_"):
         if (
             isinstance(call.func, ast.Attribute)
@@ -87,7 +94,7 @@ def _of_wrapped(node: ast.expr, context: Context, scope: Scope) -> bool:
 
 
 def _reaches_wrapper(node: ast.expr, context: Context, scope: Scope) -> bool:
-    while isinstance(node, ast.Attribute) and node.attr != "module":
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr != "module"):
         node = node.value
     base = node.value if isinstance(node, ast.Attribute) else node
     return any(value.type == DDP for value in context.values(base, scope))

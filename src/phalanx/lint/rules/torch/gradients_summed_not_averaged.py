@@ -83,6 +83,8 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.calls("torch.distributed.all_reduce"):
         tensor = call.args[0] if call.args else None
         operation = argument(call, 1, "op")
+        if context.collectives.operation(call, scope) is None:
+            continue  # a smaller group has its own idea of the scale
         if (
             tensor is None
             or not _is_gradient(tensor, context, scope)

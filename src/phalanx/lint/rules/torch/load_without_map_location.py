@@ -66,7 +66,7 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """Loads whose result is handed to `load_state_dict` in the same function."""
-    if not context.is_torch_job:
+    if not context.sets_up_torch:
         return
     if not context.mentions("cuda") and context.calls_in_program("torch.save"):
         return
