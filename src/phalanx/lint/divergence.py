@@ -11,7 +11,7 @@ from phalanx.lint.collectives import Collectives, Operation
 from phalanx.lint.ranks import Ranks, polarity
 from phalanx.lint.tree import Module, Scope
 
-_EXITS = frozenset({"sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit"})
+_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 
 _JUMPS: dict[type[ast.stmt], str] = {
     ast.Return: "return",
@@ -109,13 +109,9 @@ class _Finder:
             if type(statement) in _JUMPS:
                 return _JUMPS[type(statement)]
             call = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(call, ast.Call) and self._ends_process(call, scope):
+            if isinstance(call, ast.Call) and self.collectives.inference.dotted(call.func, scope) in _EXITS:
                 return "exit"
         return ""
-
-    def _ends_process(self, call: ast.Call, scope: Scope) -> bool:
-        name = self.collectives.inference.dotted(call.func, scope)
-        return name in _EXITS or (name == "os.kill" and "getpid()" in ast.unparse(call.args[0] if call.args else call))
 
     def _rest(self, branch: ast.If, scope: Scope, leaves: str) -> list[Operation]:
         """What the ranks that stay do after the branch, as far as those that left it miss it."""

@@ -66,9 +66,9 @@ def check(context: Context) -> Iterator[Hit]:
     handed = {root_name(item) for call, _ in calls for item in call.args}
     scopes = {scope for _, scope in calls}
     for loop, scope in context.training_loops:
-        for value in (
-            loaders_of(loop.iter, context, scope) if scope in scopes and not isinstance(loop, ast.While) else ()
-        ):
+        if isinstance(loop, ast.While) or scope not in scopes:
+            continue
+        for value in loaders_of(loop.iter, context, scope):
             if isinstance(value.node, ast.Call) and not is_sharded(value.node, value.scope, context):
                 yield Hit(
                     loop.iter,
