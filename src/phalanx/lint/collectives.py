@@ -34,6 +34,7 @@ COLLECTIVES: dict[str, str] = {
     DDP: "DistributedDataParallel()",
     FSDP: "FullyShardedDataParallel()",
 }  # fmt: skip
+_KERAS, _FITS = ("keras.Sequential.", "keras.Model."), (".fit", ".evaluate", ".predict")
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
 SYNCHRONISERS = frozenset({DDP, FSDP, FULLY_SHARD, *(f"{m}.DistributedOptimizer" for m in _HOROVOD_MODULES)})
@@ -76,6 +77,17 @@ class Collectives:
         found = COLLECTIVES.get(name or "")
         if found is not None:
             return None if self._has_group(call, found, scope) else found
+        if (
+            name is not None
+            and name.startswith(_KERAS)
+            and call.func.__class__ is ast.Attribute
+            and name.endswith(_FITS)
+        ):
+            return (
+                f"model.{name.rpartition('.')[2]}"
+                if "MultiWorkerMirroredStrategy" in scope.module.source.text
+                else None
+            )
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and self.synchronises(scope.module):
             return "backward"
         if any(value.type in SHARDED for value in self.inference.values(call.func, scope)):

@@ -140,10 +140,14 @@ class Context:
     @cached_property
     def is_script(self) -> bool:
         """Whether this file is started itself: it has a main guard, or calls at its top level that train."""
-        text = self.module.source.text
-        return "__main__" in text or any(
-            scope is self.module.scope for _, scope in self.methods("backward", "fit", "init")
-        )
+        top = [
+            node.value
+            for node in self.module.tree.body
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ]
+        if "__main__" in self.module.source.text or any(self.inference.symbol(c.func, self.module.scope) for c in top):
+            return True
+        return any(scope is self.module.scope for _, scope in self.methods("backward", "fit", "init"))
 
     @cached_property
     def has_unknown_imports(self) -> bool:

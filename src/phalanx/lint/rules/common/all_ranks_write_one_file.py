@@ -38,7 +38,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.lint.context import Context
+from phalanx.lint.context import Calls, Context
 from phalanx.lint.infer import argument
 from phalanx.lint.patterns import has_rest
 from phalanx.lint.rule import Hit, Rule
@@ -59,13 +59,22 @@ def check(context: Context) -> Iterator[Hit]:
     """Unguarded writes with a path that does not depend on the rank."""
     if not (context.is_torch_job or context.is_horovod_job):
         return
-    for call, scope in context.calls("torch.save", "pickle.dump", "joblib.dump", "numpy.save", "numpy.savez"):
-        path = argument(call, 0 if context.name(call.func, scope).startswith("numpy.") else 1, "f")
+    for call, scope in (
+        *context.calls("torch.save", "pickle.dump", "joblib.dump", "numpy.save", "numpy.savez"),
+        *_models(context),
+    ):
+        is_first = context.name(call.func, scope).startswith(("numpy.", "keras."))
+        path = argument(call, 0 if is_first else 1, "f")
         if path is None or has_rest(call) or context.guard(call, scope) is not None or _differs(path, context, scope):
             continue
         if not _runs_on_ranks(context, scope):
             continue
         yield Hit(call, f"Every rank writes `{context.text(path)}`")
+
+
+def _models(context: Context) -> Calls:
+    """Keras models that a job of PyTorch or Horovod saves."""
+    return [(c, s) for c, s in context.methods("save", "save_weights") if context.name(c.func, s).startswith("keras.")]
 
 
 def _runs_on_ranks(context: Context, scope: Scope) -> bool:

@@ -68,6 +68,7 @@ _REDUCERS = frozenset(
 _UNSIZED = frozenset(
     {"torch.unique", "torch.nonzero", "torch.masked_select", "torch.argwhere", "torch.unique_consecutive"}
 )
+_SHAPED = frozenset({f"torch.{name}" for name in ("zeros", "ones", "empty", "randn", "rand")})
 _CONVERTS = frozenset({"double", "float", "half", "bfloat16", "long", "int", "reshape", "view", "flatten", "narrow"})
 
 
@@ -84,6 +85,13 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _reason(node: ast.expr, context: Context, scope: Scope, depth: int) -> str:
+    if isinstance(node, ast.IfExp) and context.ranks.depends(node.test, scope):
+        changed = [
+            part
+            for part in (node.body, node.orelse)
+            if getattr(getattr(part, "func", None), "attr", "") in _CONVERTS or isinstance(part, ast.Subscript)
+        ]
+        return f"is `{context.text(changed[0])}` on some ranks only" if changed else ""
     if isinstance(node, ast.Call):
         return _of_call(node, context, scope, depth)
     if isinstance(node, ast.Name) and depth:
@@ -114,6 +122,11 @@ def _of_call(node: ast.Call, context: Context, scope: Scope, depth: int) -> str:
             if context.ranks.depends(least, scope)
             else ""
         )
+    if name in _SHAPED and any(
+        context.ranks.depends(item, scope)
+        for item in (*node.args, *(k.value for k in node.keywords if k.arg in ("size", "dtype")))
+    ):
+        return f"has another shape or type on every rank: `{context.text(node)}`"
     if name in _UNSIZED:
         return f"has a length that depends on the data: `{name}`"
     if isinstance(node.func, ast.Attribute) and method in (

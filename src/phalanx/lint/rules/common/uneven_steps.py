@@ -44,7 +44,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import parameters
-from phalanx.lint.patterns import assigned_to, names_in
+from phalanx.lint.patterns import assigned_to, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -71,6 +71,56 @@ def check(context: Context) -> Iterator[Hit]:
             and (_is_slice(node.body) or _is_amount(node, context, scope, 3))
         ):
             yield Hit(node, f"The amount of data or steps depends on the rank: `{context.text(node)}`")
+    for loop, scope in context.synchronised_loops:
+        bound = _bound(loop, context, scope)
+        if (
+            bound is not None
+            and context.ranks.depends(bound, scope)
+            and not isinstance(bound, ast.IfExp)
+            and not _is_chosen(bound, context, scope)
+        ):
+            yield Hit(loop, f"The number of steps `{context.text(bound)}` depends on the rank")
+    for node, scope in context.module.nodes[ast.Assign]:
+        if isinstance(node, ast.Assign) and _is_cut(node, context, scope):
+            yield Hit(node, f"Some ranks only cut their data: `{context.text(node)}`")
+
+
+def _bound(loop: ast.AST, context: Context, scope: Scope) -> ast.expr | None:
+    """`n` of `for i in range(n)`."""
+    call = loop.iter if isinstance(loop, ast.For) else None
+    is_range = isinstance(call, ast.Call) and context.name(call.func, scope) == "builtins.range" and len(call.args) == 1
+    return call.args[0] if is_range and isinstance(call, ast.Call) else None
+
+
+def _is_chosen(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """Found already, where the number is chosen."""
+    found = context.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+    return any(isinstance(item, ast.IfExp) for b, _ in found if b.value is not None for item in ast.walk(b.value))
+
+
+def _is_cut(node: ast.Assign, context: Context, scope: Scope) -> bool:
+    """`x = x[:n]`, or a slice whose end alone depends on the rank."""
+    values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    targets = assigned_to(context, node.value)
+    for value in values:
+        if not _is_slice(value) or not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Slice):
+            continue
+        is_own = (
+            root_name(value) in targets
+            and isinstance(context.constant(value.slice.upper, scope), int)
+            and value.slice.lower is None
+        )
+        if is_own and context.ranks.guard(node, scope, callers=False) is not None:
+            return True
+        upper = value.slice.upper
+        if (
+            value.slice.lower is None
+            and isinstance(upper, ast.BinOp)
+            and isinstance(upper.op, (ast.Sub, ast.Add))
+            and context.ranks.depends(upper, scope)
+        ):
+            return True
+    return False
 
 
 def _differs(node: ast.IfExp, context: Context, scope: Scope) -> bool:

@@ -38,6 +38,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import BARRIERS
 from phalanx.lint.context import Context
+from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -57,11 +58,37 @@ _METHODS = frozenset({"iterdir", "rglob", "difference", "intersection", "union",
 def check(context: Context) -> Iterator[Hit]:
     """Loops over something without an order."""
     for loop, scope in context.module.loops:
-        if not isinstance(loop, ast.While) and _is_unordered(loop.iter, context, scope, 3):
+        if isinstance(loop, ast.While):
+            continue
+        if _is_unordered(loop.iter, context, scope, 3) or _is_by_rank(loop.iter, context, scope):
             reached = context.collectives.reached(loop.body, scope)
             if any(operation.name not in BARRIERS for operation in reached):
                 text = f"`{reached[0].name}` is called in the order of `{context.text(loop.iter)}`, which differs between ranks"
                 yield Hit(loop.iter, text)
+
+
+def _is_by_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """Another list, or the same backwards, on other ranks; or one that every rank shuffles for itself."""
+    if isinstance(node, ast.IfExp):
+        return context.ranks.depends(node.test, scope) and not isinstance(node.body, ast.Call)
+    if not isinstance(node, ast.Name):
+        return False
+    for call, where in context.calls("random.shuffle", "numpy.random.shuffle"):
+        if where is scope and call.args and root_name(call.args[0]) == node.id and not context.mentions("seed("):
+            return True
+    for call, where in context.methods("reverse"):
+        if (
+            where is scope
+            and root_name(call.func) == node.id
+            and context.ranks.guard(call, scope, callers=False) is not None
+        ):
+            return True
+    found = context.inference.reaching(node.id, node, scope)
+    return (
+        len(found) == 1
+        and isinstance(found[0][0].value, ast.IfExp)
+        and _is_by_rank(found[0][0].value, context, found[0][1])
+    )
 
 
 def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:

@@ -37,7 +37,7 @@ from phalanx.lint.context import Context
 from phalanx.lint.infer import Value
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
-from phalanx.lint.strategies import MODELS, in_scope, multi_device
+from phalanx.lint.strategies import MODELS, in_scope, multi_device, replica_functions
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -69,6 +69,31 @@ def check(context: Context) -> Iterator[Hit]:
                     yield Hit(node, f"`{context.text(used or call)}` is made outside of the strategy's scope")
             if not opened and seen:
                 return
+    yield from _in_replicas(context, seen)
+
+
+def _in_replicas(context: Context, seen: set[ast.AST]) -> Iterator[Hit]:
+    """Variables, models and optimizers that a function run by `strategy.run` uses."""
+    for function in replica_functions(context):
+        inner = context.module.scopes[function]
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Name) or node.id in inner.bindings:
+                continue
+            for binding, where in context.inference.reaching(node.id, node, inner):
+                is_made = (
+                    binding.kind == "assign"
+                    and binding.value is not None
+                    and binding.node not in seen
+                    and not in_scope(binding.node, context)
+                )
+                values = (
+                    context.inference.values(binding.value, where, binding.path)
+                    if is_made and binding.value is not None
+                    else ()
+                )
+                if any(_belongs(value, context) or value.type == "tensorflow.Variable" for value in values):
+                    seen.add(binding.node)
+                    yield Hit(binding.node, f"`{node.id}` is made outside of the strategy's scope, and replicas use it")
 
 
 def _scopes(opened: bool, context: Context, scope: Scope) -> bool:
@@ -94,7 +119,7 @@ def _made(used: ast.expr, context: Context, scope: Scope) -> list[ast.AST]:
 def _belongs(value: Value, context: Context) -> bool:
     return (
         value.type in MODELS
-        or value.type.startswith(("keras.applications.", "keras.optimizers."))
+        or value.type.startswith(("keras.applications.", "keras.optimizers.", "keras.metrics."))
         or _is_keras_class(value, context)
     )
 

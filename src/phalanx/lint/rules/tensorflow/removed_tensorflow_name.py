@@ -40,16 +40,7 @@ RULE = Rule(
     pattern="fix-framework-version",
     why="The script stops with AttributeError or ImportError under a current release.",
     do="Use what replaced it.",
-    needs=(
-        "multi_gpu_model",
-        "contrib",
-        "estimator",
-        "experimental_run_v2",
-        "SyncReplicas",
-        "Session",
-        "placeholder",
-        "make_dataset_iterator",
-    ),
+    needs=("tensorflow", "keras"),
     is_distributed=False,
 )
 
@@ -62,6 +53,20 @@ _REMOVED = {
     "keras.utils.training_utils.multi_gpu_model": "tf.distribute.MirroredStrategy",
     "tensorflow.Session": "eager execution, or `tf.compat.v1.Session`",
     "tensorflow.placeholder": "eager execution, or `tf.compat.v1.placeholder`",
+    "tensorflow.ConfigProto": "`tf.config`, or `tf.compat.v1.ConfigProto`",
+    "tensorflow.global_variables_initializer": "eager execution",
+    "tensorflow.train.MonitoredTrainingSession": "a strategy of `tf.distribute`",
+    "tensorflow.train.replica_device_setter": "tf.distribute.ParameterServerStrategy",
+    "tensorflow.train.Server": "tf.distribute.Server",
+    "tensorflow.train.AdamOptimizer": "tf.keras.optimizers.Adam",
+    "tensorflow.train.GradientDescentOptimizer": "tf.keras.optimizers.SGD",
+    "tensorflow.get_variable": "tf.Variable",
+    "tensorflow.app.run": "absl.app.run",
+    "tensorflow.set_random_seed": "tf.random.set_seed",
+    "tensorflow.InteractiveSession": "eager execution",
+    "keras.backend.set_session": "`tf.config`",
+    "keras.backend.tensorflow_backend": "`tf.config`",
+    "keras.utils.np_utils": "keras.utils.to_categorical",
 }
 
 
@@ -92,6 +97,13 @@ def check(context: Context) -> Iterator[Hit]:
                 node,
                 f"Current releases no longer have `{old.replace('tensorflow.', 'tf.')}`",
                 do=f"Use {_REMOVED[old]}.",
+            )
+    for call, scope in context.methods("fit_generator", "evaluate_generator", "predict_generator", "predict_classes"):
+        if any(value.type.startswith("keras.") for value in context.values(getattr(call.func, "value", None), scope)):
+            yield Hit(
+                call,
+                f"Keras models no longer have `{getattr(call.func, 'attr', '')}`",
+                do="Use `fit`, `evaluate` or `predict`, which take generators.",
             )
     for call, _ in context.methods("experimental_run_v2", "make_dataset_iterator"):
         if "strategy" in ast.unparse(call.func).lower():

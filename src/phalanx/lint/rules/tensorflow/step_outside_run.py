@@ -46,6 +46,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.patterns import calls_below, names_in
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.strategies import MODELS
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -68,17 +69,46 @@ _MAKERS = (
 def check(context: Context) -> Iterator[Hit]:
     """Calls in loops over a distributed data set, of functions that do not run replicas themselves."""
     for loop, scope in context.module.loops:
-        if isinstance(loop, ast.While) or not _is_distributed(loop.iter, context, scope):
+        batch = _batch(loop, context, scope)
+        if not batch:
             continue
-        batch = names_in(loop.target)
         for call in calls_below(loop.body):
             function = context.inference.symbol(call.func, scope)
             handed = any(isinstance(item, ast.Name) and item.id in batch for item in call.args)
-            if function is not None and function.is_function and handed and not _runs(function):
+            is_model = any(value.type in MODELS for value in context.values(call.func, scope))
+            is_plain = function is not None and function.is_function and not _runs(function)
+            if handed and (is_plain or is_model):
                 yield Hit(
                     call, f"`{context.text(call.func)}` gets a batch of a distributed data set without `strategy.run`"
                 )
                 break
+
+
+def _batch(loop: ast.AST, context: Context, scope: Scope) -> set[str]:
+    """Names of the batch: of a loop over the data set, or taken by `next` from its iterator."""
+    if isinstance(loop, ast.For) and _is_distributed(loop.iter, context, scope):
+        return names_in(loop.target)
+    found: set[str] = set()
+    for node in ast.walk(loop):
+        call = node.value if isinstance(node, ast.Assign) else None
+        if (
+            isinstance(call, ast.Call)
+            and call.args
+            and context.name(call.func, scope) == "builtins.next"
+            and isinstance(call.args[0], ast.Name)
+        ):
+            bound = context.inference.reaching(call.args[0].id, call.args[0], scope)
+            if (
+                len(bound) == 1
+                and isinstance(bound[0][0].value, ast.Call)
+                and _is_distributed(bound[0][0].value, context, bound[0][1])
+            ):
+                found |= (
+                    {item.id for target in node.targets for item in ast.walk(target) if isinstance(item, ast.Name)}
+                    if isinstance(node, ast.Assign)
+                    else set()
+                )
+    return found
 
 
 def _is_distributed(node: ast.expr, context: Context, scope: Scope) -> bool:

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.infer import argument
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
 
@@ -53,6 +54,10 @@ def check(context: Context) -> Iterator[Hit]:
     """Literal paths, on every worker."""
     if not context.calls_in_program("tensorflow.distribute.MultiWorkerMirroredStrategy"):
         return
+    for call, scope in context.calls("tensorflow.train.CheckpointManager"):
+        folder = argument(call, 1, "directory")
+        if isinstance(context.constant(folder, scope), str) and context.guard(call, scope) is None:
+            yield Hit(call, f"All workers write checkpoints to `{context.text(folder or call)}`")
     for call, scope in (
         *context.methods("save", "save_weights", "export"),
         *context.calls("keras.callbacks.ModelCheckpoint"),

@@ -42,8 +42,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import DDP, FSDP
-from phalanx.lint.patterns import assigned_to, backward_uses, is_without_gradients, wrapped_by
+from phalanx.lint.infer import DDP, FSDP, parameters
+from phalanx.lint.patterns import assigned_to, backward_uses, calls_below, is_without_gradients, wrapped_by
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -59,17 +59,70 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """Calls of `x.module(…)` or of the wrapped variable, outside of `no_grad`, that lead to a backward pass."""
-    inner = wrapped_by(context, DDP, FSDP)
+    inner, fields = wrapped_by(context, DDP, FSDP), _fields(context)
     for call, scope in context.module.calls:
-        is_past = _is_module(call, context, scope) or _is_inner(call, inner, scope)
-        if not is_past or is_without_gradients(context, call):
+        is_past = _is_module(call, context, scope) or _is_inner(call, inner, scope) or _is_field(call, fields, scope)
+        if is_past and not is_without_gradients(context, call):
+            names = assigned_to(context, call)
+            if any(backward_uses(context, scope, name) for name in names) or _is_in_backward(call, context):
+                yield Hit(
+                    call,
+                    f"`{context.text(call.func)}` is called, not the wrapped model: gradients are not synchronised",
+                )
+        elif call.args and not is_past:
+            name = _handed_to_training(call, inner, context, scope)
+            if name:
+                yield Hit(
+                    call,
+                    f"`{context.text(call.func)}` trains `{name}`, not the wrapped model: gradients are not synchronised",
+                )
+
+
+def _fields(context: Context) -> dict[tuple[str, ast.AST], int]:
+    """`self.net` of `self.ddp = DDP(self.net)`, by class."""
+    found = {}
+    for call, scope in context.calls(DDP, FSDP):
+        first = call.args[0] if call.args else None
+        statement = context.module.statement(call)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        owner = scope.function.owner if scope.function is not None else None
+        if (
+            isinstance(first, ast.Attribute)
+            and isinstance(target, ast.Attribute)
+            and first.attr != target.attr
+            and owner is not None
+        ):
+            found[first.attr, owner.node] = call.lineno
+    return found
+
+
+def _is_field(call: ast.Call, fields: dict[tuple[str, ast.AST], int], scope: Scope) -> bool:
+    owner = scope.function.owner if scope.function is not None else None
+    is_self = isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "self"
+    return is_self and owner is not None and (getattr(call.func, "attr", ""), owner.node) in fields
+
+
+def _handed_to_training(
+    call: ast.Call, inner: dict[tuple[str, Scope], ast.Call], context: Context, scope: Scope
+) -> str:
+    """The unwrapped model, where a function of the project that calls it and runs backward gets it."""
+    for item in call.args:
+        wrap = inner.get((item.id, scope)) if isinstance(item, ast.Name) else None
+        function = (
+            context.inference.symbol(call.func, scope) if wrap is not None and call.lineno > wrap.lineno else None
+        )
+        if function is None or not function.is_function or not isinstance(item, ast.Name):
             continue
-        names = assigned_to(context, call)
-        is_used = any(backward_uses(context, scope, name) for name in names) or _is_in_backward(call, context)
-        if is_used:
-            yield Hit(
-                call, f"`{context.text(call.func)}` is called, not the wrapped model: gradients are not synchronised"
-            )
+        place = call.args.index(item)
+        name = parameters(function)[place] if place < len(parameters(function)) else ""
+        calls = [c for c in calls_below(function.body) if getattr(c.func, "id", "") == name]
+        if (
+            calls
+            and context.trains(function.body, function, 1)
+            and not any(is_without_gradients(context, c) for c in calls if function.module is context.module)
+        ):
+            return item.id
+    return ""
 
 
 def _is_module(call: ast.Call, context: Context, scope: Scope) -> bool:

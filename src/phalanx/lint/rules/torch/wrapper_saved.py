@@ -73,6 +73,11 @@ def check(context: Context) -> Iterator[Hit]:
     ):
         return
     for save, scope in context.calls("torch.save"):
+        if save.args and isinstance(save.args[0], ast.Name) and _is_wrapped(save.args[0], context, scope):
+            yield Hit(
+                save,
+                f"The wrapper `{save.args[0].id}` itself is saved: loading it needs a process group and the same class",
+            )
         for state, where in _states(save.args[0] if save.args else None, context, scope):
             if isinstance(state.func, ast.Attribute) and _is_wrapped(state.func.value, context, where):
                 edit = _edit(state, context)

@@ -1,0 +1,61 @@
+"""A backend that does not exist.
+
+## What it does
+Finds literal backends that are nearly, but not quite, one that PyTorch knows.
+
+## Why is this bad?
+`init_process_group` stops with `Invalid backend`.
+
+## Example
+```python
+import torch.distributed as dist
+
+dist.init_process_group("ncll")
+dist.destroy_process_group()
+```
+Use instead:
+```python
+import os
+
+import torch
+import torch.distributed as dist
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+dist.destroy_process_group()
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from phalanx.lint.context import INIT, Context
+from phalanx.lint.infer import argument
+from phalanx.lint.rule import Hit, Rule
+
+RULE = Rule(
+    code="LPT090",
+    symptom="comm.setup-failure",
+    cause="unknown-backend",
+    pattern="fix-communication-configuration",
+    why="`init_process_group` stops with `Invalid backend`.",
+    do="Use nccl for GPUs, gloo for CPUs, or mpi or ucc in builds that have them.",
+    needs=("init_process_group",),
+)
+
+_KNOWN = ("nccl", "gloo", "mpi", "ucc")
+
+
+def check(context: Context) -> Iterator[Hit]:
+    """Literals, in lower case, as PyTorch compares them."""
+    for call, scope in context.calls(INIT):
+        given = context.constant(argument(call, 0, "backend"), scope)
+        if (
+            isinstance(given, str)
+            and given.lower() not in _KNOWN
+            and difflib.get_close_matches(given.lower().strip(), _KNOWN, cutoff=0.7)
+        ):
+            near = difflib.get_close_matches(given.lower().strip(), _KNOWN, cutoff=0.7)[0]
+            yield Hit(call, f"There is no backend {given!r}", do=f"Use {near!r}.")
