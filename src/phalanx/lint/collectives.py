@@ -112,7 +112,20 @@ class Collectives:
 
     def reached(self, nodes: Iterable[ast.AST], scope: Scope, depth: int = _DEPTH) -> list[Operation]:
         """The operations of statements or expressions in the order of evaluation."""
-        return [found for node in nodes for found in self._of_node(node, scope, depth)]
+        found: list[Operation] = []
+        rest = list(nodes)
+        for number, node in enumerate(rest):
+            if isinstance(node, ast.If) and (_jumps(node.body) or _jumps(node.orelse)):
+                # One side leaves here: the longer of the two paths.
+                later = self.reached(rest[number + 1 :], scope, depth)
+                sides = [self.reached(block, scope, depth) for block in (node.body, node.orelse)]
+                paths = [
+                    side if _jumps(block) else [*side, *later]
+                    for side, block in zip(sides, (node.body, node.orelse), strict=True)
+                ]
+                return [*found, *self._of_node(node.test, scope, depth), *max(paths, key=len)]
+            found += self._of_node(node, scope, depth)
+        return found
 
     def _of_node(self, node: ast.AST, scope: Scope, depth: int) -> list[Operation]:
         """Of two branches the one with more operations: on one path only one of them runs."""
@@ -162,6 +175,10 @@ class Collectives:
             known = tuple(self.reached(function.body, function, depth))[:50]
             self._of_function[function] = known
         return known
+
+
+def _jumps(block: list[ast.stmt]) -> bool:
+    return any(isinstance(statement, (ast.Return, ast.Raise, ast.Continue, ast.Break)) for statement in block)
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:

@@ -54,6 +54,8 @@ RULE = Rule(
     needs=("save", "dump"),
 )
 
+_DEPTH = 5
+
 
 def check(context: Context) -> Iterator[Hit]:
     """Unguarded writes with a path that does not depend on the rank."""
@@ -65,9 +67,14 @@ def check(context: Context) -> Iterator[Hit]:
     ):
         is_first = context.name(call.func, scope).startswith(("numpy.", "keras."))
         path = argument(call, 0 if is_first else 1, "f")
-        if path is None or has_rest(call) or context.guard(call, scope) is not None or _differs(path, context, scope):
+        if (
+            path is None
+            or has_rest(call)
+            or context.guard(call, scope) is not None
+            or _differs(path, context, scope, _DEPTH)
+        ):
             continue
-        if not _runs_on_ranks(context, scope):
+        if not _runs_on_ranks(context, scope, _DEPTH):
             continue
         yield Hit(call, f"Every rank writes `{context.text(path)}`")
 
@@ -77,7 +84,7 @@ def _models(context: Context) -> Calls:
     return [(c, s) for c, s in context.methods("save", "save_weights") if context.name(c.func, s).startswith("keras.")]
 
 
-def _runs_on_ranks(context: Context, scope: Scope) -> bool:
+def _runs_on_ranks(context: Context, scope: Scope, depth: int) -> bool:
     """Functions that nothing here calls may be called by one rank only; the launching process of `mp.spawn` is no rank."""
     function = scope.function
     if function is None:
@@ -85,18 +92,24 @@ def _runs_on_ranks(context: Context, scope: Scope) -> bool:
     if context.is_main_of_spawn(scope):
         return False
     calls = context.inference.callers(function)
-    return bool(calls) and all(_runs_on_ranks(context, where) for _, where in calls if where is not scope)
+    return (
+        bool(calls)
+        and depth > 0
+        and all(_runs_on_ranks(context, where, depth - 1) for _, where in calls if where is not scope)
+    )
 
 
-def _differs(path: ast.expr, context: Context, scope: Scope) -> bool:
+def _differs(path: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
     """Whether a path is, or may be, another on every rank."""
+    if not depth:
+        return True
     parts = [node for node in ast.walk(path) if isinstance(node, (ast.Name, ast.Attribute, ast.Call))]
     if any(context.ranks.depends(part, scope) for part in parts):
         return True
-    if any(isinstance(part, ast.Name) and _from_outside(part, context, scope) for part in parts):
+    if any(isinstance(part, ast.Name) and _from_outside(part, context, scope, depth) for part in parts):
         return True
     return any(
-        b.value is not None and b.value is not path and _differs(b.value, context, where)
+        b.value is not None and b.value is not path and _differs(b.value, context, where, depth - 1)
         for part in parts
         if isinstance(part, ast.Name)
         for b, where in context.inference.reaching(part.id, part, scope)
@@ -104,14 +117,14 @@ def _differs(path: ast.expr, context: Context, scope: Scope) -> bool:
     )
 
 
-def _from_outside(part: ast.Name, context: Context, scope: Scope) -> bool:
+def _from_outside(part: ast.Name, context: Context, scope: Scope, depth: int) -> bool:
     """A parameter or an element of a loop: what it is on other ranks is not known."""
     found = context.inference.reaching(part.id, part, scope)
     for binding, where in found:
         if binding.kind == "param":
             handed = context.inference.handed(where, part.id)
-            if not handed or any(_differs(given, context, at) for given, at in handed if given is not part):
+            if not handed or any(_differs(given, context, at, depth - 1) for given, at in handed if given is not part):
                 return True
         elif binding.kind == "with":
-            return binding.value is not None and _differs(binding.value, context, where)
+            return binding.value is not None and _differs(binding.value, context, where, depth - 1)
     return False

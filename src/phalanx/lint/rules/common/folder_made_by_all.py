@@ -56,7 +56,7 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """Unguarded makers of folders. They are functions of ranks only where the same file sets up the job."""
-    if not (context.calls(INIT) or context.is_horovod_job):
+    if not context.calls(INIT, "horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init"):
         return
     for call, scope in context.calls("os.makedirs", "os.mkdir", "pathlib.Path.mkdir"):
         if keyword(call, "exist_ok") is not None or has_rest(call) or context.guard(call, scope) is not None:

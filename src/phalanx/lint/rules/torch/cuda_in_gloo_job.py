@@ -1,7 +1,7 @@
 """CUDA is used without a question in a job that is meant for CPUs too.
 
 ## What it does
-Finds CUDA calls without any condition in programs that make a Gloo group, or that otherwise ask
+Finds CUDA calls without any condition in Gloo programs that put nothing else on a GPU, or that otherwise ask
 `torch.cuda.is_available()`.
 
 ## Why is this bad?
@@ -69,6 +69,9 @@ def check(context: Context) -> Iterator[Hit]:
     if context.backends != {"gloo"} or not context.calls(INIT) or context.mentions("distributed.rpc"):
         return
     moves = [(c, s) for c, s in context.methods("cuda", "to") if _moves(c, context, s)]
+    places = {context.module.statement(c) for c, _ in (*context.calls(*_CALLS), *context.methods("cuda", "to"))}
+    if len(places) > 1 and not context.mentions("is_available"):
+        return  # a job for GPUs throughout
     for call, _ in (*context.calls(*_CALLS), *moves):
         tests = [ast.unparse(p.test) for p, _ in context.module.ancestors(call) if isinstance(p, (ast.If, ast.IfExp))]
         if not any(word in test for test in tests for word in ("cuda", "gpu", "device", "available")):

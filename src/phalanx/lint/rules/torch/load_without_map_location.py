@@ -89,6 +89,12 @@ def check(context: Context) -> Iterator[Hit]:
 def _is_state(call: ast.Call, context: Context, scope: Scope) -> bool:
     names = assigned_to(context, call)
     for item, where in context.methods("load_state_dict"):
-        if where is scope and item.args and (call in list(ast.walk(item)) or names & names_in(item.args[0])):
+        is_small = "scaler" in ast.unparse(item.func)
+        if (
+            where is scope
+            and item.args
+            and not is_small
+            and (call in list(ast.walk(item)) or names & names_in(item.args[0]))
+        ):
             return True
     return False

@@ -73,6 +73,9 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_dtype(call: ast.Call, context: Context, scope: Scope) -> bool:
+    texts = [ast.unparse(item) for item in call.args]
+    if any("dtype" in text or "meta" in text for text in texts):
+        return True
     return keyword(call, "dtype") is not None or any(
         context.name(item, scope).startswith(("torch.float", "torch.bfloat", "torch.half")) for item in call.args
     )

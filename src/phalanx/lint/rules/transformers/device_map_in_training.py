@@ -50,26 +50,27 @@ _MAPS = ("auto", "balanced", "sequential", "balanced_low_0")
 
 def check(context: Context) -> Iterator[Hit]:
     """Loads whose result is handed to something distributed."""
-    is_distributed = context.calls_in_program(
-        DDP, INIT, "accelerate.Accelerator.prepare", "deepspeed.initialize"
-    ) or _has_strategy(context)
-    for call, scope in context.methods("from_pretrained") if is_distributed else ():
+    for call, scope in context.methods("from_pretrained"):
         value = keyword(call, "device_map")
         if isinstance(value, ast.Constant) and value.value in _MAPS and _is_trained(call, context, scope):
             yield Hit(call, f"`device_map={value.value!r}` spreads the model over all GPUs in every process")
 
 
-def _has_strategy(context: Context) -> bool:
-    return any(
+def _has_strategy(context: Context, scope: Scope) -> bool:
+    """The Trainer is told to shard, or the function makes a process group itself."""
+    arguments = [call for call, where in context.calls("transformers.TrainingArguments") if where is scope]
+    shards = any(
         k.arg in ("deepspeed", "fsdp") and not (isinstance(k.value, ast.Constant) and not k.value.value)
-        for c, _ in context.calls("transformers.TrainingArguments")
+        for c in arguments
         for k in c.keywords
     )
+    return shards or any(where is scope for _, where in context.calls(INIT))
 
 
 def _is_trained(call: ast.Call, context: Context, scope: Scope) -> bool:
     names = assigned_to(context, call)
-    users = context.calls("transformers.Trainer", DDP, "accelerate.Accelerator.prepare", "deepspeed.initialize")
+    trainer = ("transformers.Trainer",) if _has_strategy(context, scope) else ()
+    users = context.calls(*trainer, DDP, "accelerate.Accelerator.prepare", "deepspeed.initialize")
     return any(
         names & names_in(item)
         for user, where in users
