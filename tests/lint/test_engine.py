@@ -24,7 +24,9 @@ def codes(path: Path) -> list[tuple[str | None, int]]:
 
 
 def test_a_collective_behind_functions_of_another_file_is_found_at_the_call(tmp_path: Path) -> None:
-    (tmp_path / "util.py").write_text("import torch.distributed as dist\n\n\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n")
+    (tmp_path / "util.py").write_text(
+        "import torch.distributed as dist\n\n\ndef mean(x):\n    dist.all_reduce(x)\n    return x\n"
+    )
     (tmp_path / "train.py").write_text(
         "import torch\nimport torch.distributed as dist\nfrom util import mean\n\ndist.init_process_group('gloo')\n"
         "if dist.get_rank() == 0:\n    mean(torch.zeros(1))\ndist.destroy_process_group()\n"
@@ -116,7 +118,9 @@ def test_a_rule_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest
     def fail(context: object) -> list[object]:
         raise KeyError("x")
 
-    rules = [Loaded(item.rule, fail if item.rule.code == "LCM002" else item.check, item.module) for item in load_rules()]
+    rules = [
+        Loaded(item.rule, fail if item.rule.code == "LCM002" else item.check, item.module) for item in load_rules()
+    ]
     monkeypatch.setattr(engine, "load_rules", lambda: rules)
     path = tmp_path / "train.py"
     path.write_text(BAD)
