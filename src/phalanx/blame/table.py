@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+CONNECTING = "connecting"  # in place of a group's name: the rank waits for its peers to connect
 _POINT_TO_POINT = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 
 
@@ -51,6 +52,7 @@ class About(StrEnum):
     OWN = "own"  # the ranks that show it have the fault themselves
     PEERS = "peers"  # the ranks that show it wait for a peer, or lost one
     CALLS = "calls"  # ranks failed to meet in a call: their calls may differ
+    STALL = "stall"  # a job that hangs: where all ranks stand was seen at one moment
     NAMED = "named"  # the evidence itself says whom it is about, and nothing else does
     NOBODY = "nobody"  # a fault of the network, or of something that is no rank's
 
@@ -161,6 +163,12 @@ class RankTable:
     def others(self) -> frozenset[int]:
         """The ranks that do not show the failure."""
         return self.everyone - self.shown_by
+
+    @property
+    def exchanges(self) -> Mapping[int, GroupCall]:
+        """By rank, the send or receive that it is in, where the other side is known."""
+        found = ((rank, call) for rank, state in self.states.items() for call in state.calls)
+        return {rank: call for rank, call in found if call.peer is not None}
 
     def ranks_that(self, *doing: Doing) -> frozenset[int]:
         """The ranks that do one of these."""

@@ -6,7 +6,7 @@ from phalanx.blame.table import About, Accusation, Doing, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 30
-ABOUT = (About.PEERS, About.CALLS)
+ABOUT = (About.PEERS, About.CALLS, About.STALL)
 
 
 def accuse(table: RankTable) -> Accusation | None:

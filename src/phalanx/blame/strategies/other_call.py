@@ -9,7 +9,7 @@ from phalanx.blame.table import About, Accusation, GroupCall, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 35
-ABOUT = (About.PEERS, About.CALLS)
+ABOUT = (About.PEERS, About.CALLS, About.STALL)
 
 
 def accuse(table: RankTable) -> Accusation | None:

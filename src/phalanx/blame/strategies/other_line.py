@@ -7,7 +7,7 @@ from phalanx.blame.table import About, Accusation, Line, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 90
-ABOUT = (About.PEERS, About.CALLS)
+ABOUT = (About.PEERS, About.CALLS, About.STALL)
 _DEPTHS = 2  # who makes the same call from another line took another path, too
 
 
@@ -19,14 +19,16 @@ def accuse(table: RankTable) -> Accusation | None:
     states = [state for rank, state in table.states.items() if state.stack and rank in among]
     if any(state.is_exchanging for state in states):
         return None
-    for depth in range(1, _DEPTHS + 1):
+    depths = 1 if table.about is About.STALL else _DEPTHS
+    for depth in range(1, depths + 1):
         lines: dict[int, Line | None] = {
             state.rank: state.stack[-depth] if depth <= len(state.stack) else None for state in states
         }
         if len(set(lines.values())) == 1:
             continue
         odd = odd_ones(lines, lines)
-        if len(set(lines.values())) != 2 or not is_minority(odd, table.everyone):
+        is_clear = len(set(lines.values())) == 2 or table.about is About.STALL
+        if not is_clear or not is_minority(odd, table.everyone):
             return None
         at = next(line for rank, line in lines.items() if rank in odd)
         where = f" at {at.place}" if at else ""

@@ -7,7 +7,7 @@ from phalanx.blame.table import About, Accusation, Doing, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 80
-ABOUT = (About.PEERS,)
+ABOUT = (About.PEERS, About.STALL)
 
 
 def accuse(table: RankTable) -> Accusation | None:

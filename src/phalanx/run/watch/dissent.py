@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from phalanx.blame.quorum import is_minority, odd_ones
 from phalanx.model.ranks import name_ranks
 
 
@@ -27,11 +27,8 @@ def differs(told: Mapping[int, str]) -> bool:
 
 def odd_of(told: Mapping[int, str], size: int) -> frozenset[int]:
     """Those that differ from most; nobody where as many are on another side, or where they are half of the job or more."""
-    counts = Counter(told.values()).most_common(2)
-    if len(counts) < 2 or counts[0][1] == counts[1][1]:
-        return frozenset()
-    odd = frozenset(rank for rank, value in told.items() if value != counts[0][0])
-    return odd if len(odd) * 2 <= size else frozenset()
+    odd = odd_ones(told, told)
+    return odd if is_minority(odd, range(size)) else frozenset()
 
 
 def sides_of(told: Mapping[int, str], one: str, many: str) -> str:

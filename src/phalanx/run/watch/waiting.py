@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from phalanx.blame import accuse
+from phalanx.blame.quorum import is_minority
 from phalanx.model.fact import Fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.dissent import Dissent
-from phalanx.run.watch.partners import circles, describe_circle, is_point_to_point
+from phalanx.run.watch.partners import circles, describe_circle
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.stall_facts import stall_fact
 from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.table import table_of
 from phalanx.run.watch.ties import break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
+_REASONS = {  # by the strategy that accused
+    "stopped": "stopped",
+    "left-early": "ended",
+    "wait-chain": "missing",
+    "awaited-peer": "missing",
+    "other-call": "mismatch",
+    "wait-cycle": "circle",
+    "came-alone": "alone",
+    "outside": "elsewhere",
+    "still-starting": "starting",
+    "other-line": "odd",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +70,7 @@ def picture_of(
         tied = [rank for rank, one in standings.items() if one.doing is Doing.COLLECTIVE]
         living = [one for one in standings.values() if one.doing is not Doing.ENDED]
         found = break_tie(standings, tied) if len(tied) == len(living) == size else None
-        if found is not None and _is_minority(found.culprits, size):
+        if found is not None and is_minority(found.culprits, range(size), directed=True):
             culprits, reason, added, fields = found.culprits, found.reason, found.text, dict(found.fields)
     waiting = tuple(
         rank
@@ -96,116 +111,17 @@ def picture_of(
 def _blame(
     standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
 ) -> tuple[frozenset[int], str]:
-    by_doing: dict[Doing, set[int]] = defaultdict(set)
-    for rank, standing in standings.items():
-        by_doing[standing.doing].add(rank)
-    if by_doing[Doing.STOPPED]:
-        return frozenset(by_doing[Doing.STOPPED]), "stopped"
-    missed = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT] | by_doing[Doing.UNKNOWN]
-    if by_doing[Doing.ENDED] and missed and _is_minority(by_doing[Doing.ENDED], size):
-        return frozenset(by_doing[Doing.ENDED]), "ended"
-    leaving = {rank for rank, one in standings.items() if one.leaving}
-    if leaving and leaving | by_doing[Doing.ENDED] >= standings.keys():
-        over = all(standings[rank].code == 0 for rank in by_doing[Doing.ENDED])
-        return (frozenset(leaving) if over and _is_minority(leaving, size) else frozenset()), "leaving"
-    if (found := _by_sequence(standings, recorders))[0] and _is_minority(found[0], size):
-        return found
-    waiting = by_doing[Doing.COLLECTIVE] | by_doing[Doing.CONNECT]
-    others = by_doing[Doing.ELSEWHERE] | by_doing[Doing.DATA]
-    partners = {rank: one.partner for rank, one in standings.items() if one.partner is not None}
-    if circles(partners):
-        return (
-            frozenset(),
-            "circle",
-        )  # no call of others can end it, and each of its ranks is as near to the fault as the next
-    if waiting and waiting == partners.keys():
-        # all wait for one rank each: who waits for nobody is what the chains end at, whatever else the rest does
-        ends = frozenset(partner.rank for partner in partners.values()) & others
-        if ends and _is_minority(ends, size):
-            return ends, "missing"
-    if alone := _came_alone(standings, waiting, others):
-        return alone, "alone"
-    if waiting and others and _is_minority(others, size):
-        return frozenset(others), "data" if others <= by_doing[Doing.DATA] else "elsewhere"
-    if by_doing[Doing.CONNECT] and by_doing[Doing.CONNECT] != waiting | others:
-        return frozenset(), "starting"  # who has met its peers need not wait for those that have not
-    if found[1] == "crosswise":
-        return frozenset(), "nobody"  # those that only wait in one of two calls have no say
-    return _by_place(standings, waiting, size)
-
-
-def _came_alone(standings: Mapping[int, Standing], waiting: set[int], others: set[int]) -> frozenset[int]:
-    """Those that wait in a collective which a condition on the rank led them to, while at least as many, under none, are not
-    in any: a call that only some make. Sends and receives stand under such conditions by nature."""
-    aside = {rank for rank in waiting if standings[rank].condition and not is_point_to_point(standings[rank].call)}
-    on_common_path = not any(standings[rank].condition for rank in others)
-    return (
-        frozenset(waiting)
-        if waiting and aside == waiting and len(others) >= len(waiting) and on_common_path
-        else frozenset()
-    )
-
-
-def _by_sequence(
-    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]]
-) -> tuple[frozenset[int], str]:
-    """Follow who waits for whom through all groups, to those that wait for nobody."""
-    waits_for: dict[int, set[int]] = {}
-    odd: Counter[int] = Counter()
-    for rank, one in standings.items():
-        if one.partner is not None and rank in recorders:
-            waits_for[rank] = {one.partner.rank}  # sends and receives are not in every recorder
-    for rank, groups in recorders.items():
-        standing = standings.get(rank)
-        if standing is not None and standing.doing is Doing.ELSEWHERE and not any(g.waits_in for g in groups.values()):
-            continue
-        for name, state in groups.items():
-            if state.waits_in is None:
-                continue
-            seq = state.waits_in.seq
-            members = {other for other, found in recorders.items() if name in found}
-            absent = {other for other in members if recorders[other][name].entered.seq < seq}
-            if absent:
-                waits_for.setdefault(rank, set()).update(absent)
-            for other in members - absent:
-                call = recorders[other][name].calls.get(seq)
-                if call is not None and (call.op, call.shape) != (state.waits_in.op, state.waits_in.shape):
-                    odd[other] += 1
-    roots = {absent for missing in waits_for.values() for absent in missing} - waits_for.keys()
-    # Who waits in a collective that everybody has entered is held up on the way, by the network or a device.
-    held_up = {
-        rank
-        for rank in roots
-        if any(state.waits_in for state in recorders[rank].values())
-        and (rank not in standings or standings[rank].doing in (Doing.COLLECTIVE, Doing.UNKNOWN))
-    }
-    if roots - held_up:
-        return frozenset(roots - held_up), "missing"
-    if odd:
-        most = max(odd.values())
-        return frozenset(rank for rank, count in odd.items() if count == most), "mismatch"
-    between = {name for rank in waits_for for name, state in recorders[rank].items() if state.waits_in is not None}
-    return frozenset(), "crosswise" if len(between) > 1 else "nobody"
-
-
-def _by_place(standings: Mapping[int, Standing], waiting: Iterable[int], size: int) -> tuple[frozenset[int], str]:
-    """All wait: those that wait elsewhere than most are odd. Senders and receivers wait elsewhere by nature."""
-    places: dict[tuple[str, str, int], set[int]] = defaultdict(set)
-    for rank in waiting:
-        standing = standings[rank]
-        if is_point_to_point(standing.call) or standing.frame is None:
-            return frozenset(), "nobody"
-        places[(standing.call, standing.frame.file, standing.frame.line)].add(rank)
-    if len(places) < 2:
-        return frozenset(), "nobody"
-    largest = max(places.values(), key=len)
-    rest = frozenset(rank for ranks in places.values() if ranks is not largest for rank in ranks)
-    return (rest, "odd") if len(largest) > len(rest) and _is_minority(rest, size) else (frozenset(), "nobody")
-
-
-def _is_minority(ranks: Iterable[int], size: int) -> bool:
-    count = len(set(ranks))
-    return count > 0 and count * 2 <= size and count < size
+    """Whom the one engine accuses, and by what."""
+    ended = {rank for rank, one in standings.items() if one.doing is Doing.ENDED}
+    leaving = frozenset(rank for rank, one in standings.items() if one.leaving)
+    if leaving and leaving | ended >= standings.keys():
+        over = all(standings[rank].code == 0 for rank in ended)
+        is_few = over and is_minority(leaving, range(size), directed=True)
+        return (leaving if is_few else frozenset()), "leaving"
+    found = accuse(table_of(standings, recorders, size))
+    if found.strategy == "outside" and all(standings[rank].doing is Doing.DATA for rank in found.ranks):
+        return found.ranks, "data"
+    return found.ranks, _REASONS.get(found.strategy, "nobody")
 
 
 def _sequence(waiting: Iterable[int], recorders: Mapping[int, Mapping[str, GroupState]]) -> int | None:

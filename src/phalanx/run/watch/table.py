@@ -1,0 +1,57 @@
+"""Fills the rank table from stacks and flight recorders of one moment, for the engine that says who is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from phalanx.blame import About, Ending, GroupCall, Line, RankState, RankTable
+from phalanx.blame import Doing as Does
+from phalanx.blame.table import CONNECTING
+from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.recorder import GroupState
+from phalanx.run.watch.standing import Doing, Standing
+
+_DOES = {
+    Doing.COLLECTIVE: Does.WAITING,
+    Doing.CONNECT: Does.WAITING,
+    Doing.DATA: Does.DATA,
+    Doing.STOPPED: Does.STOPPED,
+    Doing.ELSEWHERE: Does.RUNNING,
+    Doing.UNKNOWN: Does.SEEN,
+}
+
+
+def table_of(
+    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+) -> RankTable:
+    """One row for each rank that was seen or left a recorder."""
+    ranks = standings.keys() | recorders.keys()
+    states = {rank: _state(rank, standings.get(rank), recorders.get(rank, {})) for rank in ranks}
+    waiting = frozenset(rank for rank, state in states.items() if state.doing is Does.WAITING)
+    everyone = frozenset(range(size)) | ranks
+    return RankTable(states, About.STALL, shown_by=waiting, everyone=everyone)
+
+
+def _state(rank: int, one: Standing | None, groups: Mapping[str, GroupState]) -> RankState:
+    calls = [_call(name, state) for name, state in groups.items()]
+    if one is None:
+        return RankState(rank, Does.UNSEEN, tuple(calls))
+    if one.doing is Doing.ENDED:
+        ending = Ending(one.code or 0, is_own=True)
+        return RankState(rank, Does.LEFT if one.code == 0 else Does.GONE, ending=ending)
+    if one.doing is Doing.CONNECT:
+        calls.append(GroupCall(CONNECTING))
+    elif is_point_to_point(one.call):
+        partner = one.partner
+        facts = {} if partner is None else {"way": "to" if partner.sends else "from", "tag": str(partner.tag)}
+        calls.append(GroupCall(op=one.call, peer=partner.rank if partner is not None else None, facts=facts))
+    stack = (Line(one.frame.file, one.frame.line, one.call),) if one.frame is not None else ()
+    return RankState(rank, _DOES[one.doing], tuple(calls), stack, one.condition)
+
+
+def _call(name: str, state: GroupState) -> GroupCall:
+    """How far a rank is in a group; the number is that of the call it waits in."""
+    waits = state.waits_in
+    if waits is None:
+        return GroupCall(name, last_enqueued=state.entered.seq, is_completed=True)
+    return GroupCall(name, waits.seq, waits.op, waits.shape, last_enqueued=state.entered.seq)
