@@ -9,8 +9,8 @@ from phalanx.attach.plain import from_plain, to_plain
 from phalanx.model import Frame
 from phalanx.run.watch.network import Connection
 from phalanx.run.watch.partners import Partner
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.stacks import ProcessStacks, Thread
-from phalanx.run.watch.standing import Doing, Standing
 
 FRAME = Frame("/a/train.py", 3, "main", "x = 1")
 THREAD = Thread("MainThread", True, (FRAME,), values=({"step": "3"},))
@@ -18,7 +18,7 @@ MOTION = JobMotion(
     {
         1: RankMotion(
             7,
-            Standing(1, Doing.COLLECTIVE, "send", FRAME, partner=Partner(0, True), passes=(("a", "b", "c", 1),)),
+            RankPosition(1, Doing.COLLECTIVE, "send", FRAME, partner=Partner(0, True), passes=(("a", "b", "c", 1),)),
             True,
             0.5,
             0.0,

@@ -7,19 +7,19 @@ from dataclasses import replace
 from phalanx.attach.looks import JobMotion, RankMotion
 from phalanx.attach.state import State, describe, state_of
 from phalanx.model import Frame
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.stacks import ProcessStacks, Thread
-from phalanx.run.watch.standing import Doing, Standing
 
 
 def rank(number: int, doing: Doing, call: str = "", **changes: object) -> RankMotion:
     frame = Frame("/a/train.py", 10 + number, "work")
     stacks = ProcessStacks(100 + number, (Thread("MainThread", True, (frame,)),))
-    made = RankMotion(100 + number, Standing(number, doing, call, frame), True, 0.0, 0.0, 0.0, False, (), stacks)
+    made = RankMotion(100 + number, RankPosition(number, doing, call, frame), True, 0.0, 0.0, 0.0, False, (), stacks)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def job(*ranks: RankMotion) -> JobMotion:
-    return JobMotion({one.standing.rank: one for one in ranks}, 3.0, None)
+    return JobMotion({one.position.rank: one for one in ranks}, 3.0, None)
 
 
 def test_ranks_that_wait_for_one_that_does_nothing_hang() -> None:

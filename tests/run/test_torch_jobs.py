@@ -175,7 +175,7 @@ def test_a_job_that_straggles_and_ends_well_ends_with_a_finding(tmp_path: Path) 
     assert done.status == 0, done.err
     verdict = done.report()["verdict"]
     assert (verdict["cause"], verdict["culprit_ranks"]) == ("slow-rank", [1]), done.err
-    assert "rank 1 is steadily slower" in done.err
+    assert "Rank 1 is steadily slower" in done.err
 
 
 SWAPPED = """\

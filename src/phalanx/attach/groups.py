@@ -24,7 +24,7 @@ def grouped_stacks(motion: JobMotion) -> list[StackGroup]:
     groups: dict[tuple[tuple[Frame, ...], str, str], list[int]] = {}
     for rank, one in sorted(motion.ranks.items()):
         frames = one.stacks.main.frames if one.stacks.main is not None else ()
-        groups.setdefault((frames, one.doing.value, one.standing.call), []).append(rank)
+        groups.setdefault((frames, one.doing.value, one.position.call), []).append(rank)
     found = [
         StackGroup(tuple(ranks), frames, doing, call, own_frame(frames))
         for (frames, doing, call), ranks in groups.items()

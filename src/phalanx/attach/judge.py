@@ -9,13 +9,13 @@ from typing import Any
 from phalanx.attach.looks import JobMotion
 from phalanx.attach.state import JobState, State
 from phalanx.run.observer import Observation
+from phalanx.run.watch.investigation import spins
 from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import NetworkView, observe_network
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.roots import find_dissent, find_other_name
-from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.run.watch.starts import find_stranger
-from phalanx.run.watch.suspicion import spins
-from phalanx.run.watch.waiting import picture_of
 
 
 def judge(
@@ -26,27 +26,27 @@ def judge(
         return []
     if found.state not in (State.HUNG, State.STOPPED, State.BUSY):
         return []
-    standings = {rank: _standing(rank, motion) for rank in motion.ranks}
-    standings |= {rank: Standing(rank, Doing.ENDED, code=code) for rank, code in ended.items()}
+    positions = {rank: _position(rank, motion) for rank in motion.ranks}
+    positions |= {rank: RankPosition(rank, Doing.ENDED, code=code) for rank, code in ended.items()}
     stacks = {rank: one.stacks for rank, one in motion.ranks.items()}
     asked = (find(stacks, size) for find in (find_dissent, find_other_name, find_other_neighbour, find_stranger))
-    picture = picture_of(standings, {}, size, next((one for one in asked if one is not None), None))
+    verdict = judge_stall(positions, {}, size, next((one for one in asked if one is not None), None))
     broken = _broken_paths(motion)
-    culprits = () if broken and picture.reason not in ("stopped", "ended") else picture.culprits
+    culprits = () if broken and verdict.reason not in ("stopped", "ended") else verdict.culprits
     data: dict[str, Any] = {
-        **picture.data,
+        **verdict.data,
         "missing": list(culprits),
         "kind": found.state.value,
         "quiet_s": round(quiet, 1),
         "snapshot": 1,
     }
-    text = picture.text if found.state is State.STOPPED else f"nothing has moved for {quiet:.0f} s: {picture.text}"
-    return [*broken, Observation("stall", culprits, text, data, (replace(picture.fact(quiet), ranks=culprits),))]
+    text = verdict.text if found.state is State.STOPPED else f"nothing has moved for {quiet:.0f} s: {verdict.text}"
+    return [*broken, Observation("stall", culprits, text, data, (replace(verdict.fact(quiet), ranks=culprits),))]
 
 
-def _standing(rank: int, motion: JobMotion) -> Standing:
+def _position(rank: int, motion: JobMotion) -> RankPosition:
     one = motion.ranks[rank]
-    return Standing(rank, Doing.STOPPED, frame=one.standing.frame, pid=one.pid) if one.stopped else one.standing
+    return RankPosition(rank, Doing.STOPPED, frame=one.position.frame, pid=one.pid) if one.stopped else one.position
 
 
 def _turns_in_circles(motion: JobMotion, found: JobState) -> bool:

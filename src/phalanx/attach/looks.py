@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from phalanx.model import Frame
-from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.network import Connection, connections_of
+from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.rank_position import Doing, RankPosition, position_of
 from phalanx.run.watch.snapshot import python_children
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
-from phalanx.run.watch.standing import Doing, Standing, standing_of
 from phalanx.run.watch.traffic import all_sockets, sockets_of
 
 _LOOKS = 4
@@ -34,7 +34,7 @@ class RankMotion:
     """What several looks at one rank show."""
 
     pid: int
-    standing: Standing
+    position: RankPosition
     stands: bool  # the same lines of the user's code and the same values of its variables at every look
     cpu: float  # cores used, children included
     io: float  # bytes of files a second, children included
@@ -48,7 +48,7 @@ class RankMotion:
     @property
     def doing(self) -> Doing:
         """What the rank does, as far as its stack tells."""
-        return self.standing.doing
+        return self.position.doing
 
     @property
     def is_working(self) -> bool:
@@ -105,7 +105,7 @@ def look_at_job(
 
 
 def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None = None) -> RankLook | None:
-    return look_at(pid, None, Hearing(), before, time.monotonic(), family)
+    return look_at(pid, None, OutputProgress(), before, time.monotonic(), family)
 
 
 def _motion(
@@ -123,10 +123,10 @@ def _motion(
     is_idle = cpu < _BUSY
     # Who is in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
     outstanding = True if is_idle else None
-    standing = standing_of(rank, newest, outstanding=outstanding, workers=workers, is_idle=is_idle, size=size)
+    position = position_of(rank, newest, outstanding=outstanding, workers=workers, is_idle=is_idle, size=size)
     return RankMotion(
         last.process.pid,
-        standing,
+        position,
         not has_moved(threads),
         cpu,
         max(last.signs.io - before.signs.io, 0) / seconds,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from phalanx.attach.looks import JobMotion, RankMotion, own_frame
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
-from phalanx.run.watch.standing import Doing
+from phalanx.run.watch.rank_position import Doing
 
 _WRITES = 1 << 20  # bytes a second that are worth saying
 
@@ -70,7 +70,7 @@ def describe(motion: JobMotion, found: JobState) -> str:
     work = "; ".join(_work(rank, motion.ranks[rank]) for rank in found.working[:4])
     waits = ""
     if found.waiting:
-        calls = sorted({call for rank in found.waiting if (call := motion.ranks[rank].standing.call)})
+        calls = sorted({call for rank in found.waiting if (call := motion.ranks[rank].position.call)})
         verb = _verb(found.waiting, "waits", "wait")
         waits = f", while {name_ranks(found.waiting)} {verb}" + (f" in {', '.join(calls)}" if calls else "")
     start = "It is not hung" if found.state is State.MOVING else "It is not hung as far as can be seen"

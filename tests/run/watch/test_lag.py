@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import GroupCounts, Heartbeat
 from phalanx.run.watch.lag import Lag
 from phalanx.run.watch.look import RankLook, look_at
+from phalanx.run.watch.output_progress import OutputProgress
 
 
 @pytest.fixture
 def look() -> RankLook:
-    found = look_at(os.getpid(), None, Hearing(), None, 0.0)
+    found = look_at(os.getpid(), None, OutputProgress(), None, 0.0)
     assert found is not None
     return found
 

@@ -47,7 +47,7 @@ def steps(now: float, ranks: int = 3, step_s: float = 0.5) -> dict[int, Signs]:
 def stopped_at(
     moment: float, busy: dict[int, float] | None = None, io: dict[int, float] | None = None
 ) -> Callable[[float], dict[int, Signs]]:
-    """The same job, standing still from a moment on; `busy` ranks compute on, `io` ranks write on."""
+    """The same job, position still from a moment on; `busy` ranks compute on, `io` ranks write on."""
 
     def at(now: float) -> dict[int, Signs]:
         found = {}

@@ -10,9 +10,9 @@ from phalanx.model import Frame
 from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.run.watch.loops import is_ahead, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner
-from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.rank_position import Doing, RankPosition
+from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.run.watch.ties import break_tie
-from phalanx.run.watch.waiting import picture_of
 
 SOURCE = """def train(loader):
     for epoch in range(3):
@@ -46,9 +46,9 @@ def waits(
     partner: Partner | None = None,
     at: tuple[int, int] = (0, 20),
     common: bool = True,
-) -> Standing:
+) -> RankPosition:
     line = Frame("train.py", 30 + rank, "train")
-    return Standing(
+    return RankPosition(
         rank, Doing.COLLECTIVE, call, line, condition, line if condition else None, partner=partner, passes=passes(*at), common=common
     )  # fmt: skip
 
@@ -101,36 +101,36 @@ def test_nobody_where_only_some_passes_come_to_the_call() -> None:
 
 
 def test_a_send_that_was_left_out() -> None:
-    standings = {
+    positions = {
         0: waits(0, "recv", "if rank == 0", Partner(2, sends=False)),
         1: waits(1, at=(0, 21)),
         2: waits(2, at=(0, 21)),
     }
-    picture = picture_of(standings, {}, 3)
-    assert (picture.culprits, picture.reason) == ((2,), "ahead")
-    assert is_beyond_recorders(picture.fact(8.0))
-    assert picture.fact(8.0).id == "stall.left-common-path"
+    verdict = judge_stall(positions, {}, 3)
+    assert (verdict.culprits, verdict.reason) == ((2,), "ahead")
+    assert is_beyond_recorders(verdict.fact(8.0))
+    assert verdict.fact(8.0).id == "stall.left-common-path"
 
 
 def test_a_circle_of_sends_by_a_partner_for_one_pass() -> None:
-    standings = {
+    positions = {
         0: waits(0, "recv", "if rank % 2 == 0", Partner(3, sends=False)),
         1: waits(1, "send", "", Partner(2, sends=True)),
         2: waits(2, "send", "", Partner(1, sends=True, aside="if rank == 2 and step == 25")),
         3: waits(3, "recv", "", Partner(2, sends=False)),
     }
-    picture = picture_of(standings, {}, 4)
-    assert (picture.culprits, picture.reason) == ((2,), "chosen")
-    assert picture.text.endswith("rank 2 sends to rank 1, chosen by `if rank == 2 and step == 25`")
+    verdict = judge_stall(positions, {}, 4)
+    assert (verdict.culprits, verdict.reason) == ((2,), "chosen")
+    assert verdict.text.endswith("rank 2 sends to rank 1, chosen by `if rank == 2 and step == 25`")
 
 
 def test_a_circle_of_equals_accuses_nobody() -> None:
-    standings = {
+    positions = {
         0: waits(0, "recv", "", Partner(1, sends=False)),
         1: waits(1, "recv", "", Partner(0, sends=False)),
     }
-    picture = picture_of(standings, {}, 2)
-    assert (picture.culprits, picture.reason) == ((), "circle")
+    verdict = judge_stall(positions, {}, 2)
+    assert (verdict.culprits, verdict.reason) == ((), "circle")
 
 
 LEFT = """def train(loader):
@@ -157,11 +157,11 @@ LEFT = """def train(loader):
 """
 
 
-def at_line(tmp_path: Path, rank: int, line: int, call: str) -> Standing:
+def at_line(tmp_path: Path, rank: int, line: int, call: str) -> RankPosition:
     file = tmp_path / "train.py"
     file.write_text(LEFT)
     own = Frame(str(file), line, "train")
-    return Standing(rank, Doing.COLLECTIVE, call, own, stack=(Frame(str(file), 99, "<module>"), own), common=True)
+    return RankPosition(rank, Doing.COLLECTIVE, call, own, stack=(Frame(str(file), 99, "<module>"), own), common=True)
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_the_other_half_of_an_exchange_that_was_left_out(tmp_path: Path, line: i
     """Where the script has no other half, it is the receive that is too much."""
     file = tmp_path / "train.py"
     file.write_text(HALVES)
-    receives = Standing(
+    receives = RankPosition(
         0, Doing.COLLECTIVE, "recv", Frame(str(file), line, "collect"), "if rank == 0", partner=Partner(1, sends=False)
     )
-    others = {rank: Standing(rank, Doing.COLLECTIVE, "barrier", Frame(str(file), 9, "collect")) for rank in (1, 2)}
+    others = {rank: RankPosition(rank, Doing.COLLECTIVE, "barrier", Frame(str(file), 9, "collect")) for rank in (1, 2)}
     found = break_tie({0: receives, **others}, (0, 1, 2))
     assert (found.culprits if found else None) == accused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from phalanx.blame.quorum import is_minority
 from phalanx.diagnose.collective_analysis.observation import Break, Observation, observation
 from phalanx.diagnose.collective_analysis.trace_state import Call, TraceState, describe
 from phalanx.diagnose.collective_analysis.wait_cycles import find_cycles
@@ -52,7 +53,7 @@ def _stalled_devices(state: TraceState, waits: Waits) -> list[Observation]:
     """Ranks that queued what a peer has completed: a collective ends for all at once, but not on a device that stopped."""
     others_stand = len(state.pending) > len(waits.lagging)
     ranks = sorted(waits.lagging) if others_stand else []
-    if not ranks or len(ranks) * 2 > len(state.world):
+    if not is_minority(ranks, state.world, directed=True):
         return []
     parts = []
     for rank in ranks[:8]:
@@ -77,7 +78,7 @@ def _without_trace(state: TraceState, waits: Waits) -> list[Observation]:
     idle = {rank for rank in waits.awaited if rank in state.present and not state.pending.get(rank)}
     alone = [missing for missing in waits.missing.values() if not missing & idle]
     ranks = sorted({rank for missing in alone for rank in missing if rank not in state.present})
-    if not ranks or len(state.world - state.present) * 2 > len(state.world):
+    if not ranks or not is_minority(state.world - state.present, state.world, directed=True):
         return []
     call = waits.calls[_awaited_op(state, waits, ranks[0])]
     waiting = _waiting_for(waits, ranks)
@@ -165,7 +166,7 @@ def _not_started(state: TraceState, op: Op) -> tuple[int, ...]:
             if (call.group, call.seq) == op and not call.is_p2p:
                 states[rank] = call.state
     late = tuple(sorted(rank for rank, found in states.items() if found == CallState.SCHEDULED))
-    return late if 0 < len(late) * 2 <= len(states) else ()
+    return late if is_minority(late, states, directed=True) else ()
 
 
 def _unclear(state: TraceState, waits: Waits) -> list[Observation]:

@@ -11,9 +11,9 @@ from phalanx.run.observer import GIVEN_UP, Observation
 from phalanx.run.watch.last_words import last_traceback
 from phalanx.run.watch.loops import is_common_path
 from phalanx.run.watch.partners import SENDS, Partner, is_point_to_point
+from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.snapshot import Snapshot
-from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
-from phalanx.run.watch.waiting import picture_of
+from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.sources.user_code import condition_above, source_line
 
 _TIMED_OUT = re.compile(rb"(?i)timed? ?-?out")
@@ -26,7 +26,7 @@ class GivenUp:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._stood: dict[int, Standing] = {}
+        self._stood: dict[int, RankPosition] = {}
         self._timed_out = False
         self._told = False
         self._snapshot: Snapshot | None = None
@@ -37,13 +37,13 @@ class GivenUp:
     ) -> None:
         """A rank is gone; `quiet` is how long nothing had moved before."""
         if code == 0:
-            self._stood[rank] = Standing(rank, Doing.ENDED, code=0)
+            self._stood[rank] = RankPosition(rank, Doing.ENDED, code=0)
             return
         words = b"\n".join(last[-_LAST_LINES:])
         has_timed_out = bool(_TIMED_OUT.search(words))
-        standing = _where_it_stood(rank, last, call) if has_timed_out or _LOST.search(words) else None
-        if standing is not None:
-            self._stood[rank] = standing
+        position = _where_it_stood(rank, last, call) if has_timed_out or _LOST.search(words) else None
+        if position is not None:
+            self._stood[rank] = position
             self._timed_out = self._timed_out or has_timed_out
             self._quiet, self._since = max((self._quiet, self._since), (quiet, now))
 
@@ -56,26 +56,26 @@ class GivenUp:
         if self._told or not self._timed_out or (living and self._snapshot is None):
             return []
         self._told = True
-        standings, taken = dict(self._stood), self._snapshot
+        positions, taken = dict(self._stood), self._snapshot
         recorders = taken.recorders if taken is not None else {}
         for rank, stacks in taken.stacks.items() if taken is not None else ():
             outstanding = any(state.waits_in is not None for state in recorders.get(rank, {}).values()) or None
-            standings[rank] = standing_of(rank, stacks, outstanding=outstanding, is_idle=True, size=self._size)
-        if len(standings) < self._size or any(one.doing is Doing.UNKNOWN for one in standings.values()):
+            positions[rank] = position_of(rank, stacks, outstanding=outstanding, is_idle=True, size=self._size)
+        if len(positions) < self._size or any(one.doing is Doing.UNKNOWN for one in positions.values()):
             return []
-        picture = picture_of(standings, recorders, self._size)
-        if not picture.culprits:
+        verdict = judge_stall(positions, recorders, self._size)
+        if not verdict.culprits:
             return []  # the time-out's own words tell as much
         quiet = self._quiet
-        data = {**picture.data, "kind": GIVEN_UP, "quiet_s": round(quiet, 1)}
+        data = {**verdict.data, "kind": GIVEN_UP, "quiet_s": round(quiet, 1)}
         data["told_after_s"] = round(quiet + now - self._since, 1)
         if taken is not None:
             data["snapshot"] = taken.number
-        text = f"nothing has moved for {quiet:.0f} s: {picture.text}"
-        return [Observation("stall", picture.culprits, text, data, (picture.fact(quiet),))]
+        text = f"nothing has moved for {quiet:.0f} s: {verdict.text}"
+        return [Observation("stall", verdict.culprits, text, data, (verdict.fact(quiet),))]
 
 
-def _where_it_stood(rank: int, last: Sequence[bytes], call: Mapping[str, Any]) -> Standing | None:
+def _where_it_stood(rank: int, last: Sequence[bytes], call: Mapping[str, Any]) -> RankPosition | None:
     """In which collective, at which line; None if it was in none."""
     frames = tuple(last_traceback(last))
     mine = tuple(frame for frame in frames if frame.is_user_code)
@@ -83,7 +83,7 @@ def _where_it_stood(rank: int, last: Sequence[bytes], call: Mapping[str, Any]) -
     if doing is not Doing.COLLECTIVE or not mine:
         return None
     frame, under = mine[-1], condition_above(frames)
-    return Standing(
+    return RankPosition(
         rank,
         doing,
         name,

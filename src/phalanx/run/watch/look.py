@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import Heartbeat, HeartbeatFile
+from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import (
     InOut,
     ProcessSample,
@@ -64,7 +64,7 @@ class RankLook:
 def look_at(
     pid: int,
     file: HeartbeatFile | None,
-    hearing: Hearing,
+    output: OutputProgress,
     before: RankLook | None,
     now: float,
     family: Sequence[int] | None = None,
@@ -104,22 +104,22 @@ def look_at(
         )
     progress = beat.progress if beat is not None else 0
     signs = Signs(
-        progress=progress + hearing.news,
-        calls=progress + hearing.advances,
-        steps=hearing.passed,
+        progress=progress + output.news,
+        calls=progress + output.advances,
+        steps=output.passed,
         cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
         demand=demand + wanted,  # a compiler that gets no processor is at work, too
         io=_bytes_of(io) + moved_below,
         traffic=traffic,
         faults=process.major_faults + sum(child.major_faults for child in children.values()),
-        lines=hearing.lines,
+        lines=output.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
         spinning=beat is not None and any(g.enqueued > g.completed and g.started >= 0 for g in beat.groups.values()),
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
-    counted = (demand, delay, cpu, reaped, memory, peak, progress, hearing.lines)
+    counted = (demand, delay, cpu, reaped, memory, peak, progress, output.lines)
     return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
 
 

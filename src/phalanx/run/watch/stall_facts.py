@@ -8,16 +8,16 @@ from typing import Any
 
 from phalanx.model.fact import Fact
 from phalanx.model.facts import make_fact
-from phalanx.run.watch.standing import Doing, Standing
+from phalanx.run.watch.rank_position import Doing, RankPosition
 
 _PATHS = ("aside", "ahead", "chosen")
 
 
 def stall_fact(
-    standings: Mapping[int, Standing],
+    positions: Mapping[int, RankPosition],
     data: Mapping[str, Any],
     clauses: Mapping[str, list[int]],
-    positions: str,
+    described: str,
     told: Mapping[str, Any],
     seconds: float,
 ) -> Fact:
@@ -26,8 +26,8 @@ def stall_fact(
     fields: dict[str, Any] = {
         "seconds": round(seconds),
         "waiting": waiting,
-        "call": _call(standings, waiting),
-        "positions": positions,
+        "call": _call(positions, waiting),
+        "positions": described,
         "reason": reason,
         "seq": data.get("seq"),
     }
@@ -36,12 +36,12 @@ def stall_fact(
         one, _, many = own[0].partition("|")
         fields["own"] = one if len(culprits) == 1 else many
     elif reason != "stopped":
-        fields["undecided"] = positions
-    return make_fact(_kind(standings, reason, told), {**fields, **told}, ranks=culprits, source="watch")
+        fields["undecided"] = described
+    return make_fact(_kind(positions, reason, told), {**fields, **told}, ranks=culprits, source="watch")
 
 
-def _kind(standings: Mapping[int, Standing], reason: str, told: Mapping[str, Any]) -> str:
-    doing = {one.doing for one in standings.values()}
+def _kind(positions: Mapping[int, RankPosition], reason: str, told: Mapping[str, Any]) -> str:
+    doing = {one.doing for one in positions.values()}
     if reason == "stopped":
         return "stall.stopped"
     if reason in _PATHS:
@@ -50,18 +50,18 @@ def _kind(standings: Mapping[int, Standing], reason: str, told: Mapping[str, Any
         return "stall.root-differs"
     if "calls" in told:
         return "stall.cycle"
-    if any(one.leaving for one in standings.values()):
+    if any(one.leaving for one in positions.values()):
         return "stall.does-not-end"
     if Doing.DATA in doing:
         return "stall.waits-for-data"
     return "stall.waits-for-peers" if Doing.CONNECT in doing else "stall.waits-for-rank"
 
 
-def _call(standings: Mapping[int, Standing], waiting: list[int]) -> str | None:
+def _call(positions: Mapping[int, RankPosition], waiting: list[int]) -> str | None:
     """Where most of the waiting ranks are."""
     places = Counter(
         f"{one.call}{f' at {one.frame.place}' if one.frame is not None else ''}"
         for rank in waiting
-        if (one := standings[rank]).call
+        if (one := positions[rank]).call
     )
     return places.most_common(1)[0][0] if places else None

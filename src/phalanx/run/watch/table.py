@@ -8,8 +8,8 @@ from phalanx.blame import About, Ending, GroupCall, Line, RankState, RankTable
 from phalanx.blame import Doing as Does
 from phalanx.blame.table import CONNECTING
 from phalanx.run.watch.partners import is_point_to_point
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.recorder import GroupState
-from phalanx.run.watch.standing import Doing, Standing
 
 _DOES = {
     Doing.COLLECTIVE: Does.WAITING,
@@ -22,17 +22,17 @@ _DOES = {
 
 
 def table_of(
-    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+    positions: Mapping[int, RankPosition], recorders: Mapping[int, Mapping[str, GroupState]], size: int
 ) -> RankTable:
     """One row for each rank that was seen or left a recorder."""
-    ranks = standings.keys() | recorders.keys()
-    states = {rank: _state(rank, standings.get(rank), recorders.get(rank, {})) for rank in ranks}
+    ranks = positions.keys() | recorders.keys()
+    states = {rank: _state(rank, positions.get(rank), recorders.get(rank, {})) for rank in ranks}
     waiting = frozenset(rank for rank, state in states.items() if state.doing is Does.WAITING)
     everyone = frozenset(range(size)) | ranks
     return RankTable(states, About.STALL, shown_by=waiting, everyone=everyone)
 
 
-def _state(rank: int, one: Standing | None, groups: Mapping[str, GroupState]) -> RankState:
+def _state(rank: int, one: RankPosition | None, groups: Mapping[str, GroupState]) -> RankState:
     calls = [_call(name, state) for name, state in groups.items()]
     if one is None:
         return RankState(rank, Does.UNSEEN, tuple(calls))

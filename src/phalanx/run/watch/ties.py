@@ -9,7 +9,7 @@ from typing import Any
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.loops import is_ahead, left_loop
 from phalanx.run.watch.partners import circles, has_other_half, is_point_to_point, left_out_half
-from phalanx.run.watch.standing import Standing
+from phalanx.run.watch.rank_position import RankPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Tiebreak:
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the stall's fact
 
 
-def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tiebreak | None:
+def break_tie(positions: Mapping[int, RankPosition], waiting: Iterable[int]) -> Tiebreak | None:
     """Of ranks that all wait, none of them a minority by its call; None where nothing tells them apart."""
-    ranks = {rank: standings[rank] for rank in sorted(waiting)}
+    ranks = {rank: positions[rank] for rank in sorted(waiting)}
     if len(ranks) < 2:
         return None
     return (
@@ -38,7 +38,7 @@ def break_tie(standings: Mapping[int, Standing], waiting: Iterable[int]) -> Tieb
     )
 
 
-def _by_condition(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_condition(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """A collective that a condition on the rank led to, while the others are in another one under none.
 
     Sends and receives stand under such conditions by nature; who is in the other branch of a condition may be the right one.
@@ -54,7 +54,7 @@ def _by_condition(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     return Tiebreak(frozenset(aside), "aside", text, {"condition": ranks[min(aside)].condition})
 
 
-def _by_pass(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_pass(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """Ranks in a later pass than the rest, which wait in a call that every pass makes: they left it out."""
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
@@ -71,7 +71,7 @@ def _by_pass(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     return _left(sorted(ahead), next(iter(ahead.values())), behind)
 
 
-def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_partner(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """A rank that is in a later pass than one which still waits for its half of an exchange that every pass makes."""
     for rank, one in ranks.items():
         other = ranks.get(one.partner.rank) if one.partner is not None else None
@@ -82,7 +82,7 @@ def _by_partner(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     return None
 
 
-def _by_other_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_other_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """A rank that went on to a collective without its half of an exchange, which stands in another branch of the condition
     under which its partner waits."""
     for rank, one in ranks.items():
@@ -94,7 +94,7 @@ def _by_other_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     return None
 
 
-def _by_left_out_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_left_out_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """Of two ranks that both receive from each other, or both send, the one whose own half may have been passed by."""
     partners = {rank: one.partner for rank, one in ranks.items() if one.partner is not None}
     for circle in circles(partners):
@@ -111,7 +111,7 @@ def _by_left_out_half(ranks: Mapping[int, Standing]) -> Tiebreak | None:
     return None
 
 
-def _by_left_loop(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """Ranks that have left a loop, by what they computed, in which the rest waits in a call that every pass makes."""
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
@@ -135,7 +135,7 @@ def _left(ahead: list[int], told: str, behind: list[int]) -> Tiebreak:
     return Tiebreak(frozenset(ahead), "ahead", text, {"ahead": told, "behind": behind})
 
 
-def _by_choice(ranks: Mapping[int, Standing]) -> Tiebreak | None:
+def _by_choice(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """Of ranks that send and receive, those whose tag or other side a condition on the rank chose."""
     odd = {rank: one.partner for rank, one in ranks.items() if one.partner is not None and one.partner.aside}
     if not odd or len(odd) * 2 > len(ranks):

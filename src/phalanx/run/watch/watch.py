@@ -15,18 +15,18 @@ from phalanx.model.facts import make_fact
 from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.given_up import GivenUp
-from phalanx.run.watch.hearing import Hearing
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
+from phalanx.run.watch.investigation import StallInvestigation
 from phalanx.run.watch.lag import Lag
 from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
 from phalanx.run.watch.look import RankLook, look_at
+from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.recorder import read_dump
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
-from phalanx.run.watch.suspicion import Inquiry
 from phalanx.run.watch.traffic import Traffic
 
 _SAMPLE_S = 5.0  # between two lines of samples a rank
@@ -44,7 +44,7 @@ class Watch:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._beats: dict[int, HeartbeatFile] = {}
-        self._hearing = {rank: Hearing() for rank in setup.watched}
+        self._output = {rank: OutputProgress() for rank in setup.watched}
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._looks: dict[int, RankLook] = {}
@@ -53,7 +53,7 @@ class Watch:
         self._deaths = DeathWatch()
         self._lag = Lag()
         self._given_up = GivenUp(setup.size)
-        self._inquiry: Inquiry | None = None
+        self._investigation: StallInvestigation | None = None
         self._snapshots = 0
         self._sampled = 0.0
         self._ticks = 0
@@ -86,9 +86,9 @@ class Watch:
 
     def heard(self, rank: int, line: bytes) -> None:
         """Count a line, and keep it for the next tick."""
-        hearing = self._hearing.get(rank)
-        if hearing is not None:
-            hearing.line(line)
+        output = self._output.get(rank)
+        if output is not None:
+            output.line(line)
 
     def ended(self, rank: int, code: int) -> Mapping[str, Any]:
         """Why the rank is gone."""
@@ -100,7 +100,7 @@ class Watch:
         self._lag.forget(rank)
         if pid is None:
             return {}
-        last = self._hearing[rank].last if rank in self._hearing else ()
+        last = self._output[rank].last if rank in self._output else ()
         why = self._deaths.reason(pid, code, look, last)
         folder = rank_folder(self._setup.attempt, rank)
         call = call_of(folder / CALL) if code else {}
@@ -126,20 +126,20 @@ class Watch:
         self._note_families(now)
         for rank, pid in self._pids.items():
             if rank % rounds == self._ticks % rounds:
-                hearing = self._hearing[rank]
-                hearing.digest(now)
+                output = self._output[rank]
+                output.digest(now)
                 before, family, traffic = self._looks.get(rank), self._families.get(pid), self._bytes.get(pid)
-                look = look_at(pid, self._beats.get(rank), hearing, before, now, family, traffic)
+                look = look_at(pid, self._beats.get(rank), output, before, now, family, traffic)
                 if look is not None:
                     self._looks[rank] = look
-                    self._lag.note(rank, look, hearing.step)
+                    self._lag.note(rank, look, output.step)
         self._deaths.sample(self._looks.values())
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
         found, self._parting = self._parting, []
         if self._setup.notices_stalls and len(signs) == len(self._pids):  # before, the first round is not over
             for notice in self._detector.update(now, signs):
                 found += self._on_notice(notice, now)
-        found += self._finished_inquiry(now)
+        found += self._finished_investigation(now)
         if not self._told_stall:
             found += self._given_up.tell(now, living=bool(self._pids))
         found += self._stragglers.update(now, self._looks)
@@ -169,8 +169,8 @@ class Watch:
         """From the last tick."""
         return {
             rank: RankStatus(
-                self._hearing[rank].step,
-                self._hearing[rank].steps_per_second,
+                self._output[rank].step,
+                self._output[rank].steps_per_second,
                 look.memory,
                 self._lag.behind(rank),
                 "step" if self._lag.counts_steps(rank) else "collective",
@@ -181,8 +181,8 @@ class Watch:
     def close(self) -> None:
         """Release files and threads."""
         self._closed.set()
-        if self._inquiry is not None:
-            self._inquiry.join(1.0)
+        if self._investigation is not None:
+            self._investigation.join(1.0)
         for beat in self._beats.values():
             beat.close()
         self._deaths.close()
@@ -198,8 +198,8 @@ class Watch:
         if now < self._next_look.get(notice.verdict, 0.0):
             self._detector.forgive(notice.verdict)
             return []
-        if self._inquiry is None:
-            self._inquiry = Inquiry(
+        if self._investigation is None:
+            self._investigation = StallInvestigation(
                 notice,
                 self._setup.size,
                 self._take,
@@ -208,7 +208,7 @@ class Watch:
                 self._ended,
                 lambda ranks: who_turns({rank: self._beats[rank] for rank in ranks if rank in self._beats}),
             )
-            self._inquiry.start()
+            self._investigation.start()
             self._suspected = False
             if notice.verdict in (Verdict.STALL, Verdict.STOPPED):  # the others mostly turn out to be nothing
                 return self._suspect()
@@ -223,25 +223,31 @@ class Watch:
         self._suspected = True
         return [Observation("suspicion", (), "")]
 
-    def _finished_inquiry(self, now: float) -> list[Observation]:
+    def _finished_investigation(self, now: float) -> list[Observation]:
         """What a closer look, which ran beside, found out."""
-        if self._inquiry is None:
+        if self._investigation is None:
             return []
-        if not self._inquiry.finished:
-            return self._suspect() if self._inquiry.is_likely else []
-        inquiry, self._inquiry = self._inquiry, None
-        if inquiry.observations is None:  # the ranks get somewhere, or may: look again later
-            notice = inquiry.notice
+        if not self._investigation.finished:
+            return self._suspect() if self._investigation.is_likely else []
+        investigation, self._investigation = self._investigation, None
+        if investigation.observations is None:  # the ranks get somewhere, or may: look again later
+            notice = investigation.notice
             is_early = notice.is_early and notice.verdict in (Verdict.APART, Verdict.BUSY)
             self._next_look[notice.verdict] = now + (_BETWEEN_EARLY_LOOKS_S if is_early else _BETWEEN_LOOKS_S)
             self._detector.forgive(notice.verdict)
             return []
-        if inquiry.notice.verdict is not Verdict.STOPPED and self._detector.quiet(now) < inquiry.notice.quiet:
+        if (
+            investigation.notice.verdict is not Verdict.STOPPED
+            and self._detector.quiet(now) < investigation.notice.quiet
+        ):
             return []  # it went on while it was looked at
         self._told_stall = True
         # the closer look took its time, which counts for who waits for a verdict
         told = {"told_after_s": round(self._detector.quiet(now), 1)}
-        return [replace(one, data={**one.data, **told}) if one.kind == "stall" else one for one in inquiry.observations]
+        return [
+            replace(one, data={**one.data, **told}) if one.kind == "stall" else one
+            for one in investigation.observations
+        ]
 
     def _take(self, *, native: bool = True) -> Snapshot:
         self._snapshots += 1

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
+from phalanx.run.watch.investigation import looks_at, pauses_by_itself, spins
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.stacks import Thread
-from phalanx.run.watch.standing import Doing, Standing
-from phalanx.run.watch.suspicion import looks_at, pauses_by_itself, spins
 
 OTHERS = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
@@ -82,18 +82,18 @@ def test_work_deep_in_a_framework_is_never_called_a_circle() -> None:
     assert not spins({7: looks}, is_long=True)
 
 
-def asleep(rank: int) -> Standing:
-    return Standing(rank, Doing.ELSEWHERE, "", Frame("train.py", 12, "poll", "time.sleep(60)"), sleeps=True)
+def asleep(rank: int) -> RankPosition:
+    return RankPosition(rank, Doing.ELSEWHERE, "", Frame("train.py", 12, "poll", "time.sleep(60)"), sleeps=True)
 
 
 def test_ranks_that_all_sleep_or_that_finish_later_are_left_alone() -> None:
-    ended = Standing(1, Doing.ENDED, code=0)
-    uploading = Standing(0, Doing.ELSEWHERE, "", Frame("train.py", 40, "upload"))
+    ended = RankPosition(1, Doing.ENDED, code=0)
+    uploading = RankPosition(0, Doing.ELSEWHERE, "", Frame("train.py", 40, "upload"))
     assert pauses_by_itself({0: asleep(0), 1: asleep(1)})
     assert pauses_by_itself({0: uploading, 1: ended})
     assert not pauses_by_itself({0: uploading, 1: asleep(1)})
-    assert not pauses_by_itself({0: uploading, 1: Standing(1, Doing.ENDED, code=1)})
-    waiting = Standing(0, Doing.COLLECTIVE, "all_reduce", Frame("train.py", 40, "train"))
+    assert not pauses_by_itself({0: uploading, 1: RankPosition(1, Doing.ENDED, code=1)})
+    waiting = RankPosition(0, Doing.COLLECTIVE, "all_reduce", Frame("train.py", 40, "train"))
     assert not pauses_by_itself({0: waiting, 1: ended})
     assert not pauses_by_itself({0: waiting, 1: asleep(1)})
 

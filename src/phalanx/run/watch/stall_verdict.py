@@ -13,9 +13,9 @@ from phalanx.model.fact import Fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.dissent import Dissent
 from phalanx.run.watch.partners import circles, describe_circle
+from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.stall_facts import stall_fact
-from phalanx.run.watch.standing import Doing, Standing
 from phalanx.run.watch.table import table_of
 from phalanx.run.watch.ties import break_tie
 
@@ -35,7 +35,7 @@ _REASONS = {  # by the strategy that accused
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class StallVerdict:
     """Who is to blame as far as it can be told (nobody if it cannot), and the sentence about it."""
 
     culprits: tuple[int, ...]
@@ -43,46 +43,46 @@ class Picture:
     text: str
     reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, exchange, nobody
     data: Mapping[str, Any]
-    standings: Mapping[int, Standing] = field(default_factory=dict)
+    positions: Mapping[int, RankPosition] = field(default_factory=dict)
     told: Mapping[str, Any] = field(default_factory=dict)  # fields of the fact that the deciding comparison adds
 
     def fact(self, seconds: float) -> Fact:
         """The same as a fact, for rules."""
         culprits = frozenset(self.culprits)
-        clauses = _clauses(self.standings, culprits)
-        positions = "; ".join(_with_subject(ranks, clause) for clause, ranks in clauses.items())
-        return stall_fact(self.standings, self.data, clauses, positions, self.told, seconds)
+        clauses = _clauses(self.positions, culprits)
+        described = "; ".join(_with_subject(ranks, clause) for clause, ranks in clauses.items())
+        return stall_fact(self.positions, self.data, clauses, described, self.told, seconds)
 
 
-def picture_of(
-    standings: Mapping[int, Standing],
+def judge_stall(
+    positions: Mapping[int, RankPosition],
     recorders: Mapping[int, Mapping[str, GroupState]],
     size: int,
     dissent: Dissent | None = None,
-) -> Picture:
+) -> StallVerdict:
     """Stopped ranks, then roots and addresses that differ, the recorders' sequence numbers and the stacks decide; a tie that the script itself
     does not break accuses nobody."""
-    culprits, reason = _blame(standings, recorders, size)
+    culprits, reason = _blame(positions, recorders, size)
     added, fields = "", dict[str, Any]()
     if dissent is not None and reason not in ("stopped", "ended"):
         culprits, reason, added, fields = dissent.culprits, dissent.reason, dissent.text, dict(dissent.fields)
     elif not culprits:
-        tied = [rank for rank, one in standings.items() if one.doing is Doing.COLLECTIVE]
-        living = [one for one in standings.values() if one.doing is not Doing.ENDED]
-        found = break_tie(standings, tied) if len(tied) == len(living) == size else None
+        tied = [rank for rank, one in positions.items() if one.doing is Doing.COLLECTIVE]
+        living = [one for one in positions.values() if one.doing is not Doing.ENDED]
+        found = break_tie(positions, tied) if len(tied) == len(living) == size else None
         if found is not None and is_minority(found.culprits, range(size), directed=True):
             culprits, reason, added, fields = found.culprits, found.reason, found.text, dict(found.fields)
     waiting = tuple(
         rank
-        for rank, standing in sorted(standings.items())
-        if standing.doing in (Doing.COLLECTIVE, Doing.CONNECT) and rank not in culprits
+        for rank, position in sorted(positions.items())
+        if position.doing in (Doing.COLLECTIVE, Doing.CONNECT) and rank not in culprits
     )
-    absent = sorted(set(range(size)) - standings.keys())
-    partners = {rank: one.partner for rank, one in standings.items() if one.partner is not None}
+    absent = sorted(set(range(size)) - positions.keys())
+    partners = {rank: one.partner for rank, one in positions.items() if one.partner is not None}
     rings = circles(partners)
     # what ranks of a circle want of one another is told once, by the circle
     in_circle = {rank for circle in rings for rank in circle}
-    told = {rank: replace(one, partner=None) if rank in in_circle else one for rank, one in standings.items()}
+    told = {rank: replace(one, partner=None) if rank in in_circle else one for rank, one in positions.items()}
     parts = [*_sentences(told, culprits), *(describe_circle(circle, partners) for circle in rings)]
     if added:
         parts.append(added)
@@ -92,9 +92,9 @@ def picture_of(
         "missing": sorted(culprits),
         "waiting": list(waiting),
         "reason": reason,
-        "places": {str(rank): _place_data(standing) for rank, standing in sorted(standings.items())},
+        "places": {str(rank): _place_data(position) for rank, position in sorted(positions.items())},
     }
-    calls = Counter(standings[rank].call for rank in waiting if standings[rank].call)
+    calls = Counter(positions[rank].call for rank in waiting if positions[rank].call)
     if calls:
         data["op"] = calls.most_common(1)[0][0]
     if seqs := _sequence(waiting, recorders):
@@ -105,21 +105,21 @@ def picture_of(
         data["reason"] = reason = "exchange"
     if rings and reason == "circle":
         fields["calls"] = "; ".join(describe_circle(circle, partners) for circle in rings)
-    return Picture(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data, told, fields)
+    return StallVerdict(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data, told, fields)
 
 
 def _blame(
-    standings: Mapping[int, Standing], recorders: Mapping[int, Mapping[str, GroupState]], size: int
+    positions: Mapping[int, RankPosition], recorders: Mapping[int, Mapping[str, GroupState]], size: int
 ) -> tuple[frozenset[int], str]:
     """Whom the one engine accuses, and by what."""
-    ended = {rank for rank, one in standings.items() if one.doing is Doing.ENDED}
-    leaving = frozenset(rank for rank, one in standings.items() if one.leaving)
-    if leaving and leaving | ended >= standings.keys():
-        over = all(standings[rank].code == 0 for rank in ended)
+    ended = {rank for rank, one in positions.items() if one.doing is Doing.ENDED}
+    leaving = frozenset(rank for rank, one in positions.items() if one.leaving)
+    if leaving and leaving | ended >= positions.keys():
+        over = all(positions[rank].code == 0 for rank in ended)
         is_few = over and is_minority(leaving, range(size), directed=True)
         return (leaving if is_few else frozenset()), "leaving"
-    found = accuse(table_of(standings, recorders, size))
-    if found.strategy == "outside" and all(standings[rank].doing is Doing.DATA for rank in found.ranks):
+    found = accuse(table_of(positions, recorders, size))
+    if found.strategy == "outside" and all(positions[rank].doing is Doing.DATA for rank in found.ranks):
         return found.ranks, "data"
     return found.ranks, _REASONS.get(found.strategy, "nobody")
 
@@ -131,16 +131,16 @@ def _sequence(waiting: Iterable[int], recorders: Mapping[int, Mapping[str, Group
     return found.most_common(1)[0][0] if found else None
 
 
-def _sentences(standings: Mapping[int, Standing], culprits: frozenset[int]) -> list[str]:
+def _sentences(positions: Mapping[int, RankPosition], culprits: frozenset[int]) -> list[str]:
     """Ranks that do the same at the same place share a clause; the accused come last."""
-    return [_with_subject(ranks, clause) for clause, ranks in _clauses(standings, culprits).items()]
+    return [_with_subject(ranks, clause) for clause, ranks in _clauses(positions, culprits).items()]
 
 
-def _clauses(standings: Mapping[int, Standing], culprits: frozenset[int]) -> dict[str, list[int]]:
+def _clauses(positions: Mapping[int, RankPosition], culprits: frozenset[int]) -> dict[str, list[int]]:
     """By what they do, the ranks that do it."""
     clauses: dict[str, list[int]] = {}
-    for rank in sorted(standings, key=lambda rank: (rank in culprits, rank)):
-        clauses.setdefault(describe(standings[rank]), []).append(rank)
+    for rank in sorted(positions, key=lambda rank: (rank in culprits, rank)):
+        clauses.setdefault(describe(positions[rank]), []).append(rank)
     return clauses
 
 
@@ -149,54 +149,54 @@ def _with_subject(ranks: list[int], clause: str) -> str:
     return f"{name_ranks(ranks)} {one if len(ranks) == 1 else many}"
 
 
-def describe(standing: Standing) -> str:
+def describe(position: RankPosition) -> str:
     """What a rank does, after "rank 2 …|ranks 2, 3 …"."""
-    where = f" at {standing.frame.place}" if standing.frame is not None else ""
-    under = f", under `{standing.condition}`" if standing.condition else ""
-    above = standing.condition_frame
-    if above is not None and standing.frame is not None and above.place != standing.frame.place:
+    where = f" at {position.frame.place}" if position.frame is not None else ""
+    under = f", under `{position.condition}`" if position.condition else ""
+    above = position.condition_frame
+    if above is not None and position.frame is not None and above.place != position.frame.place:
         under += f" at {above.place}"
-    if standing.doing is Doing.STOPPED:
-        return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {standing.pid}` lets it go on){where}|are stopped by a signal{where}"
-    if standing.doing is Doing.ENDED:
-        how = f" with status {standing.code}" if standing.code is not None else ""
+    if position.doing is Doing.STOPPED:
+        return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {position.pid}` lets it go on){where}|are stopped by a signal{where}"
+    if position.doing is Doing.ENDED:
+        how = f" with status {position.code}" if position.code is not None else ""
         return f"has ended{how}|have ended{how}"
-    if standing.doing is Doing.COLLECTIVE:
-        call = "backward, for gradients," if standing.call == "backward" else standing.call
-        if standing.partner is not None:
-            call += f" {'to' if standing.partner.sends else 'from'} rank {standing.partner.rank}"
+    if position.doing is Doing.COLLECTIVE:
+        call = "backward, for gradients," if position.call == "backward" else position.call
+        if position.partner is not None:
+            call += f" {'to' if position.partner.sends else 'from'} rank {position.partner.rank}"
         return f"waits in {call}{where}{under}|wait in {call}{where}{under}"
-    if standing.doing is Doing.CONNECT:
-        return f"waits in {standing.call} for its peers to connect{where}{under}|wait in {standing.call} for peers to connect{where}{under}"
-    if standing.doing is Doing.DATA:
-        inner = ", ".join(sorted({f"{frame.function}() at {frame.place}" for frame in standing.workers}))
+    if position.doing is Doing.CONNECT:
+        return f"waits in {position.call} for its peers to connect{where}{under}|wait in {position.call} for peers to connect{where}{under}"
+    if position.doing is Doing.DATA:
+        inner = ", ".join(sorted({f"{frame.function}() at {frame.place}" for frame in position.workers}))
         told = f", whose worker is in {inner}" if inner else ""
         return f"waits for its data loader{where}{told}|wait for their data loaders{where}{told}"
-    if standing.doing is Doing.UNKNOWN:
+    if position.doing is Doing.UNKNOWN:
         return "gave no stack|gave no stack"
-    if standing.leaving:
-        waits = f"for what runs in {standing.frame.function}(){where}" if standing.frame is not None else ""
+    if position.leaving:
+        waits = f"for what runs in {position.frame.function}(){where}" if position.frame is not None else ""
         return f"has left the script and does not end: it waits {waits}|have left the script and do not end: they wait {waits}"
-    function = standing.frame.function if standing.frame is not None else ""
+    function = position.frame.function if position.frame is not None else ""
     called = f"{function}()" if function and not function.startswith("<") else "the script"
-    under += ", where native code holds the interpreter's lock" if standing.holds_lock else ""
-    doing = "sleeps" if standing.sleeps else "is"
-    many = "sleep" if standing.sleeps else "are"
+    under += ", where native code holds the interpreter's lock" if position.holds_lock else ""
+    doing = "sleeps" if position.sleeps else "is"
+    many = "sleep" if position.sleeps else "are"
     return f"{doing} in {called}{where}{under}|{many} in {called}{where}{under}"
 
 
-def _place_data(standing: Standing) -> dict[str, Any]:
-    data: dict[str, Any] = {"doing": standing.doing.value}
-    if standing.call:
-        data["call"] = standing.call
-    if standing.partner is not None:
-        data["partner"] = standing.partner.rank
-    if standing.frame is not None:
-        data.update(file=standing.frame.file, line=standing.frame.line, function=standing.frame.function)
-        if standing.frame.source:
-            data["source"] = standing.frame.source
-    if standing.condition and standing.condition_frame is not None:
-        data.update(condition=standing.condition, condition_line=standing.condition_frame.line)
-    if standing.workers:
-        data["workers"] = [f"{frame.function}() at {frame.place}" for frame in standing.workers]
+def _place_data(position: RankPosition) -> dict[str, Any]:
+    data: dict[str, Any] = {"doing": position.doing.value}
+    if position.call:
+        data["call"] = position.call
+    if position.partner is not None:
+        data["partner"] = position.partner.rank
+    if position.frame is not None:
+        data.update(file=position.frame.file, line=position.frame.line, function=position.frame.function)
+        if position.frame.source:
+            data["source"] = position.frame.source
+    if position.condition and position.condition_frame is not None:
+        data.update(condition=position.condition, condition_line=position.condition_frame.line)
+    if position.workers:
+        data["workers"] = [f"{frame.function}() at {frame.place}" for frame in position.workers]
     return data

@@ -13,7 +13,7 @@ _KEPT = 120
 _NUMBER = re.compile(r"\d+")
 
 
-class Hearing:
+class OutputProgress:
     """Listens to one rank. `line` is called for every line and does next to nothing; `digest` once a tick."""
 
     __slots__ = (

@@ -53,7 +53,7 @@ class Doing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankPosition:
     """Where a rank stands."""
 
     rank: int
@@ -74,7 +74,7 @@ class Standing:
     common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
-def standing_of(
+def position_of(
     rank: int,
     stacks: ProcessStacks,
     *,
@@ -82,11 +82,11 @@ def standing_of(
     workers: tuple[ProcessStacks, ...] = (),
     is_idle: bool = False,
     size: int = 0,
-) -> Standing:
+) -> RankPosition:
     """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done."""
     main = stacks.main
     if main is None or not main.frames:
-        return Standing(rank, Doing.UNKNOWN, pid=stacks.pid)
+        return RankPosition(rank, Doing.UNKNOWN, pid=stacks.pid)
     doing, call = doing_of(main.frames, outstanding)
     if doing is Doing.ELSEWHERE and is_idle and (graph := _graph_of(main.frames)):
         doing, call = Doing.COLLECTIVE, graph
@@ -107,7 +107,7 @@ def standing_of(
         if made is not None or outstanding:
             doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else "wait"
     under = condition_above(main.frames)
-    return Standing(
+    return RankPosition(
         rank,
         doing,
         call,

@@ -18,13 +18,13 @@ from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import observe_network, view_network
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.roots import find_dissent, find_other_name
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
-from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
+from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.run.watch.starts import find_stranger
-from phalanx.run.watch.waiting import picture_of
 
 _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
@@ -40,7 +40,7 @@ _ASKED = re.compile(
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
-class Inquiry:
+class StallInvestigation:
     """One closer look. `observations` is None where it found that there is no stall after all."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Inquiry:
         self.is_likely = False  # becomes true while it still looks, when it will probably say something
         self._size, self._take, self._pids, self._looks, self._ended = size, take, pids, looks, dict(ended)
         self._ask = ask
-        self._thread = threading.Thread(target=self._run, name="phalanx-inquiry", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="phalanx-investigation", daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -90,28 +90,28 @@ class Inquiry:
             return None
         self.is_likely = True
         taken = self._take()
-        standings = self._standings(taken)
+        positions = self._positions(taken)
         asked = (
             find(taken.stacks, self._size)
             for find in (find_dissent, find_other_name, find_other_neighbour, find_stranger)
         )
         dissent = next((one for one in asked if one is not None), None)
-        picture = picture_of(standings, taken.recorders, self._size, dissent)
-        if self.notice.verdict is Verdict.STALL and pauses_by_itself(standings) and not self._does_not_end(standings):
+        verdict = judge_stall(positions, taken.recorders, self._size, dissent)
+        if self.notice.verdict is Verdict.STALL and pauses_by_itself(positions) and not self._does_not_end(positions):
             return None
-        if self.notice.verdict is Verdict.BUSY and not picture.waiting:
+        if self.notice.verdict is Verdict.BUSY and not verdict.waiting:
             return None  # nobody waits: everybody computes, each for itself
         is_early = self.notice.verdict is Verdict.APART or (
             self.notice.verdict is Verdict.BUSY and self.notice.is_early
         )
-        if is_early and not picture.culprits:
+        if is_early and not verdict.culprits:
             return None  # what cannot be told early is told when the job's own rhythm is exceeded
         found = observe_network(network)
-        culprits = picture.culprits
-        if found and picture.reason not in ("stopped", "ended"):
+        culprits = verdict.culprits
+        if found and verdict.reason not in ("stopped", "ended"):
             culprits = ()  # who stands behind a broken path cannot help it
         data: dict[str, Any] = {
-            **picture.data,
+            **verdict.data,
             "missing": list(culprits),
             "kind": self.notice.verdict.value,
             "quiet_s": round(self.notice.quiet, 1),
@@ -120,18 +120,18 @@ class Inquiry:
         }
         if taken.error:
             data["no_stacks"] = taken.error
-        text = f"nothing has moved for {self.notice.quiet:.0f} s: {picture.text}"
+        text = f"nothing has moved for {self.notice.quiet:.0f} s: {verdict.text}"
         if self.notice.verdict is Verdict.STOPPED:
-            text = picture.text
+            text = verdict.text
         if taken.error:
-            by_themselves = all(one.doing is not Doing.UNKNOWN for one in standings.values())
+            by_themselves = all(one.doing is not Doing.UNKNOWN for one in positions.values())
             text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
-        fact = replace(picture.fact(self.notice.quiet), ranks=culprits)
+        fact = replace(verdict.fact(self.notice.quiet), ranks=culprits)
         return [*found, Observation("stall", culprits, text, data, (fact,))]
 
-    def _does_not_end(self, standings: Mapping[int, Standing]) -> bool:
+    def _does_not_end(self, positions: Mapping[int, RankPosition]) -> bool:
         """Whether all that is left has been through with its script for long, and does nothing any more."""
-        living = [one for one in standings.values() if one.doing is not Doing.ENDED]
+        living = [one for one in positions.values() if one.doing is not Doing.ENDED]
         return all(one.leaving for one in living) and self.notice.quiet >= _AT_EXIT * self.notice.patience
 
     def _gets_nowhere(self, working: Mapping[int, int], held: frozenset[int]) -> bool:
@@ -180,12 +180,12 @@ class Inquiry:
         look = self._looks.get(rank)
         return look.beat.outstanding if look is not None and look.beat is not None and look.beat.connected else None
 
-    def _standings(self, taken: Snapshot) -> dict[int, Standing]:
-        found: dict[int, Standing] = {}
+    def _positions(self, taken: Snapshot) -> dict[int, RankPosition]:
+        found: dict[int, RankPosition] = {}
         for rank, stacks in taken.stacks.items():
-            found[rank] = self._standing(rank, stacks, taken)
+            found[rank] = self._position(rank, stacks, taken)
         for rank, code in self._ended.items():
-            found[rank] = Standing(rank, Doing.ENDED, code=code)
+            found[rank] = RankPosition(rank, Doing.ENDED, code=code)
         return found
 
     def _holds_the_lock(self, rank: int) -> bool:
@@ -195,17 +195,17 @@ class Inquiry:
             return False
         return look.time - look.beat.time > _NO_BEAT_S
 
-    def _standing(self, rank: int, stacks: ProcessStacks, taken: Snapshot) -> Standing:
+    def _position(self, rank: int, stacks: ProcessStacks, taken: Snapshot) -> RankPosition:
         recorder = taken.recorders.get(rank)
         outstanding = any(state.waits_in is not None for state in recorder.values()) if recorder is not None else None
         if outstanding is None:
             outstanding = self._has_entered(rank)
         is_idle = rank not in self.notice.working
         workers = taken.workers.get(rank, ())
-        standing = standing_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
+        position = position_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
         if rank in self.notice.stopped:
-            return Standing(rank, Doing.STOPPED, frame=standing.frame, pid=self._pids.get(rank, 0))
-        return replace(standing, holds_lock=self._holds_the_lock(rank))
+            return RankPosition(rank, Doing.STOPPED, frame=position.frame, pid=self._pids.get(rank, 0))
+        return replace(position, holds_lock=self._holds_the_lock(rank))
 
 
 def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:
@@ -294,10 +294,10 @@ def changes(looks: Sequence[Thread]) -> bool:
     return False
 
 
-def pauses_by_itself(standings: Mapping[int, Standing]) -> bool:
+def pauses_by_itself(positions: Mapping[int, RankPosition]) -> bool:
     """Whether nobody waits for a peer, and what is left is asleep by its own wish, or the last to finish."""
-    living = [one for one in standings.values() if one.doing is not Doing.ENDED]
+    living = [one for one in positions.values() if one.doing is not Doing.ENDED]
     if any(one.doing is not Doing.ELSEWHERE for one in living):
         return False
-    over = any(one.doing is Doing.ENDED and one.code == 0 for one in standings.values())
+    over = any(one.doing is Doing.ENDED and one.code == 0 for one in positions.values())
     return over or all(one.sleeps for one in living)

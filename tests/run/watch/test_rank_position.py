@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
+from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.stacks import ProcessStacks, Thread
-from phalanx.run.watch.standing import Doing, Standing, doing_of, standing_of
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"
 USER = Frame("/home/user/job/train.py", 30, "train")
@@ -40,12 +40,12 @@ def test_the_librarys_frames_tell(
     assert doing_of((USER, Frame(SITE + file, 100, function)), outstanding) == expected
 
 
-def stand(folder: Path, source: str, outstanding: bool, **variables: str) -> Standing:
+def stand(folder: Path, source: str, outstanding: bool, **variables: str) -> RankPosition:
     script = folder / "train.py"
     script.write_text(f"def exchange(x, peer):\n    {source}\n    request.wait()\n")
     frame = Frame(str(script), 3, "exchange")
     thread = Thread("MainThread", active=False, frames=(frame,), values=(variables,))
-    return standing_of(1, ProcessStacks(7, (thread,)), outstanding=outstanding, size=4)
+    return position_of(1, ProcessStacks(7, (thread,)), outstanding=outstanding, size=4)
 
 
 def test_a_request_that_is_waited_for_has_no_frame_of_its_own(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_rank_at_its_end_waits_for_a_thread_of_the_scripts() -> None:
         Thread("phalanx-watch", active=False, frames=(Frame("/src/phalanx_inside.py", 164, "_Watch._run"),)),
         Thread("drain", active=False, frames=(Frame(library, 1002, "_bootstrap"), Frame("train.py", 40, "drain"))),
     )
-    found = standing_of(1, ProcessStacks(7, threads), outstanding=False)
+    found = position_of(1, ProcessStacks(7, threads), outstanding=False)
     assert found.leaving
     assert found.frame is not None
     assert found.frame.place == "train.py:40"
     still = Thread("MainThread", active=False, frames=(Frame("train.py", 60, "<module>"), USER))
-    assert not standing_of(1, ProcessStacks(7, (still, *threads[1:])), outstanding=False).leaving
+    assert not position_of(1, ProcessStacks(7, (still, *threads[1:])), outstanding=False).leaving
