@@ -54,6 +54,11 @@ class StragglerWatch:
         self._first: Mapping[int, RankLook] = {}
         self._last: Mapping[int, RankLook] = {}
 
+    @property
+    def suspect(self) -> int | None:
+        """The rank that was slowest when the ranks were last compared."""
+        return self._row[-1] if self._row else self._pieces[-1] if self._pieces else None
+
     def update(self, now: float, looks: Mapping[int, RankLook]) -> list[Observation]:
         """Compare the ranks once a window."""
         self._note_piece(looks)

@@ -24,6 +24,7 @@ from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.recorder import read_dump
+from phalanx.run.watch.slow_places import SlowPlaces
 from phalanx.run.watch.snapshot import Snapshot, add_native, take_snapshot
 from phalanx.run.watch.stall import Notice, StallDetector, Verdict
 from phalanx.run.watch.stragglers import StragglerWatch
@@ -50,6 +51,7 @@ class Watch:
         self._looks: dict[int, RankLook] = {}
         self._detector = StallDetector(setup.stall_after, setup.stall_at_most)
         self._stragglers = StragglerWatch()
+        self._slow_places = SlowPlaces()
         self._deaths = DeathWatch()
         self._lag = Lag()
         self._given_up = GivenUp(setup.size)
@@ -93,7 +95,7 @@ class Watch:
     def ended(self, rank: int, code: int) -> Mapping[str, Any]:
         """Why the rank is gone."""
         if code == 0 and not self._ended:
-            self._parting += self._stragglers.at_the_end()
+            self._parting += map(self._slow_places.add_to, self._stragglers.at_the_end())
         self._ended[rank] = code
         pid = self._pids.pop(rank, None)
         look = self._looks.pop(rank, None)
@@ -142,7 +144,9 @@ class Watch:
         found += self._finished_investigation(now)
         if not self._told_stall:
             found += self._given_up.tell(now, living=bool(self._pids))
-        found += self._stragglers.update(now, self._looks)
+        found += map(self._slow_places.add_to, self._stragglers.update(now, self._looks))
+        if (suspect := self._stragglers.suspect) is not None and suspect in self._pids:
+            self._slow_places.note(now, suspect, self._pids[suspect])
         found += self._deaths.children_killed(self._looks)
         if now - self._sampled >= _SAMPLE_S:
             self._sampled = now
