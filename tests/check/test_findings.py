@@ -61,6 +61,22 @@ def test_rewording_every_sentence_changes_no_finding(monkeypatch: pytest.MonkeyP
     assert judged() == before
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "severity"),
+    [
+        ("large-packets-vanish", {"ends": "h0 and h1"}, "error"),
+        ("incoming-blocked", {"outcome": "silent"}, "error"),
+        ("no-host-reaches-another", {}, "error"),
+        ("high-ports-blocked", {}, "error"),
+        ("path-is-narrow", {}, "warning"),
+        ("variable-misspelt", {}, "warning"),
+    ],
+)
+def test_what_stops_a_job_is_no_warning(name: str, fields: dict[str, str], severity: str) -> None:
+    (finding,) = findings_of([observe(name, ("h0",), **fields)], {"h0": witness("h0")})  # type: ignore[arg-type]
+    assert finding.severity == severity
+
+
 def test_what_is_said_of_many_hosts_is_one_finding() -> None:
     said = [observe("open-files-limit", (name,), soft=64, size=3, needed=1024) for name in ("h0", "h1", "h2")]
     (finding,) = findings_of(said, {name: witness(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2", "h3")})

@@ -30,6 +30,10 @@ BY_FACTS = {
     "own-name-missing", "own-name-stale", "port-in-use", "rank-duplicate", "rank-missing", "rank-out-of-range", "rendezvous-id-differs", "small-shm",
     "variable-misspelt", "world-size-differs", "duplicate-address",
 }  # fmt: skip
+# The job may work, but slowly or by luck.
+LUCKY = {
+    "dead-aaaa", "delay", "firewall-idle", "firewall-one-way", "loss", "narrow-link", "nat", "own-name-loopback", "own-name-missing", "own-name-stale", "variable-misspelt",
+}  # fmt: skip
 LONGEST_S = 60.0  # the goal is 5 s on an idle machine; bench/check_vs_pytorch.py measures it
 
 
@@ -41,6 +45,7 @@ def assert_found(name: str, report: Report) -> None:
     first = report.findings[0]
     assert first.symptom == expected.symptom
     assert first.fixes
+    assert first.severity == ("warning" if name in LUCKY else "error")
     named = {*first.culprit_hosts, *first.victim_hosts}
     assert not first.culprit_hosts or set(first.culprit_hosts) & set(expected.hosts or named), first
 
@@ -110,7 +115,8 @@ def test_a_fault_of_ssh_is_found(name: str) -> None:
         fault = find_fault(name)[0]
         fault.apply(bed)
         code = "from phalanx.cli import main; main()"
-        command = [sys.executable, "-c", code, "check", "--hosts", "h0,h1,h2", "--no-network", "--format", "json"]
+        command = [sys.executable, "-c", code, "check", "--hosts", "h0,h1,h2", "--format", "json"]
+        command += [] if name == "ssh-mtu" else ["--no-network"]
         done = bed["h0"].run(["env", f"PYTHONPATH={SOURCE}", *command], check=False, timeout=120)
     found = json.loads(done.stdout)["findings"]
     assert done.returncode == 1, done.stderr

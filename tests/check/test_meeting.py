@@ -193,6 +193,8 @@ def test_facts_survive_the_way_and_cut_off_ones_are_counted() -> None:
         ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, (1, 2)),
         ({"RANK": "x", "WORLD_SIZE": "4", "MASTER_ADDR": "a"}, None),
         ({"PET_NODE_RANK": "1", "PET_NNODES": "2"}, (1, 2)),
+        ({"PET_RDZV_ENDPOINT": "a:29400", "PET_NNODES": "2"}, (0, 2)),
+        ({"PET_RDZV_ENDPOINT": "a:29400", "PET_NNODES": "1"}, None),
     ],
 )
 def test_a_place_among_others(variables: dict[str, str], place: tuple[int, int] | None) -> None:

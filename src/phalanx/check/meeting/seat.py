@@ -48,6 +48,8 @@ class Seat:
 
 def seat_of(variables: Mapping[str, str]) -> Seat | None:
     """The place of this process; None if no launcher tells of others."""
+    if variables.get("PET_RDZV_ENDPOINT"):  # the rendezvous numbers the nodes
+        variables = {"PET_NODE_RANK": "0", **variables}
     for rank_name, size_name, local_name in _LAUNCHERS:
         rank, size = variables.get(rank_name, ""), variables.get(size_name, "")
         if not (rank.isdigit() and size.isdigit() and int(size) > 1):

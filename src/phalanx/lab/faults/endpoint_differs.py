@@ -17,5 +17,5 @@ def apply(bed: Bed) -> None:
     """A port was changed in one of the commands."""
     for host in bed:
         port = 29401 if host.number == 2 else 29400
-        host.variables |= {"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": f"h0:{port}"}
+        host.variables |= {"PET_NNODES": "3", "PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": f"h0:{port}"}
         host.variables |= dict.fromkeys(("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"), UNSET)
