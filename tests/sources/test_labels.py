@@ -48,3 +48,10 @@ def test_nothing_is_learned_from_other_text() -> None:
 def test_nccl_on_several_hosts_numbers_devices_not_ranks() -> None:
     assert learn(b"a1:5:6 [0] NCCL INFO x\nb2:5:6 [0] NCCL INFO x\n").several_hosts
     assert not learn(b"a1:5:6 [0] NCCL INFO x\na1:7:8 [1] NCCL INFO x\n").several_hosts
+
+
+def test_tables_of_several_nodes_tell_ranks_by_process() -> None:
+    other = TABLE.replace(b"rank      : 11", b"rank      : 3").replace(b"pid: 5", b"pid: 7")
+    told = learn(TABLE + other)
+    assert told.several_nodes
+    assert told.ranks_by_pid == {5: 11, 7: 3}

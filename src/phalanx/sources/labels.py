@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 _SCOPE = 1 << 18  # bytes of the beginning and of the end that are looked at
 _TOLD = 400  # lines that tell both; more are the same again
@@ -26,6 +26,9 @@ _TABLE = re.compile(
     rb"^(?P<label>(?:\s{0,5}(?P<task>\d{1,5}): |\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?|[\w.-]+: )?)"
     rb"\s+rank\s+: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,6})\)",
     re.M,
+)
+_PROCESS = re.compile(
+    rb"rank\s+: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)[^\n]{0,20}\n[^\n]{0,80}exitcode\s+: -?\d{1,4} \(pid: (?P<pid>\d{1,8})\)"
 )
 # The agent of a node speaks only where a task or a pod is a node.
 _AGENT = re.compile(
@@ -42,6 +45,7 @@ _WITHIN = re.compile(rb"\[E ProcessGroupNCCL\.cpp:\d+\] \[Rank (?P<rank>\d{1,6})
 _WORDS = {
     _NESTED: b"[rank",
     _TABLE: b"(local_rank: ",
+    _PROCESS: b"(local_rank: ",
     _OWN: b"[rank",
     _WITHIN: b"Watchdog caught",
     _NCCL_HOST: b" NCCL ",
@@ -55,7 +59,8 @@ class Labels:
 
     `offset`: what is added to a local rank to make it global, None where nothing tells. `of_nodes`: labels of tasks and
     pods name nodes. `only_rank`: the one rank that speaks in a file of its own; `are_several`: more than one do. `within_groups`: `[Rank 3]` of a
-    watchdog is not a global rank. `several_hosts`: NCCL speaks on more than one, so its device numbers are no ranks.
+    watchdog is not a global rank. `several_hosts`: NCCL speaks on more than one, so its device numbers are no ranks;
+    `several_nodes`: local ranks of more than one node are told of. `ranks_by_pid`: by torchrun's tables.
     """
 
     offset: int | None = None
@@ -64,6 +69,8 @@ class Labels:
     are_several: bool = False
     within_groups: bool = False
     several_hosts: bool = False
+    several_nodes: bool = False
+    ranks_by_pid: Mapping[int, int] = field(default_factory=dict)
 
 
 def learn(data: bytes | bytearray | memoryview) -> Labels:
@@ -95,6 +102,8 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
         len(own | in_table) > 1 or _SEVERAL in whole,
         max(within.values(), default=0) > 1,
         len({match["host"] for match in _first(_NCCL_HOST, whole)}) > 1,
+        len(offsets) > 1,
+        {int(match["pid"]): int(match["rank"]) for match in _first(_PROCESS, whole)},
     )
 
 

@@ -93,8 +93,8 @@ def read(window: Window) -> Iterator[Event]:
             groups = match.groupdict()
             code_of = int(groups["code"]) if groups.get("code") else -_signal_number(groups)
             pid = int(groups["pid"]) if groups.get("pid") else None
-            shift = (window.dialect.labels.offset or 0) if "local" in pattern.pattern else 0
-            yield _exit(window, int(match["rank"]) + shift, code_of, text.strip(), pid)
+            rank = _global(window, int(match["rank"]), pid) if "local" in pattern.pattern else int(match["rank"])
+            yield _exit(window, rank, code_of, text.strip(), pid)
             return
     if match := _DEEPSPEED.search(text):
         yield _exit(window, None, int(match["code"]), text.strip(), None)
@@ -117,6 +117,14 @@ def read(window: Window) -> Iterator[Event]:
             if code := _MPI_CODE.search(following):
                 yield _exit(window, rank, int(code["code"]), f"process {rank} exited with {code['code']}", None)
                 return
+
+
+def _global(window: Window, local: int, pid: int | None) -> int | None:
+    """The global rank of a local one: by its process, or by where its node's ranks begin; None where there are several nodes."""
+    labels = window.dialect.labels
+    if pid is not None and pid in labels.ranks_by_pid:
+        return labels.ranks_by_pid[pid]
+    return None if labels.several_nodes else local + (labels.offset or 0)
 
 
 def _time_above(window: Window) -> float | None:

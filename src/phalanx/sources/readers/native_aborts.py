@@ -18,6 +18,8 @@ TRIGGERS = ("terminate called after throwing", "Fatal Python error:", "terminati
 _THROWN = re.compile(r"instance of '(?P<type>[^']+)'|uncaught exception of type (?P<other>[\w:]+)")
 # The watchdog announced it before: what its process prints while it is taken down explains nothing more.
 _ANNOUNCED = re.compile(r"watchdog thread terminated with exception|Watchdog caught collective operation timeout")
+# Only the watchdog's thread lets it escape, after it has said why in a line of its own: Python catches it elsewhere.
+_WATCHDOGS = "c10::DistBackendError"
 _STACK_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 
 
@@ -28,7 +30,7 @@ def read(window: Window) -> Iterator[Event]:
         kind = thrown["type"] or thrown["other"]
         what = next((text.split("what():", 1)[1].strip() for _, text in following[:3] if "what():" in text), "")
         said = what or " ".join(window.below(2))  # the message names a rank within its group, as if another spoke
-        if _ANNOUNCED.search(said) is None:
+        if kind != _WATCHDOGS and _ANNOUNCED.search(said) is None:
             yield window.event(EventKind.EXCEPTION, "native", text=f"{kind}: {what}".strip(": "), data={"type": kind})
     elif "Fatal Python error:" in window.text:
         message = window.text.split("Fatal Python error:", 1)[1].strip()
