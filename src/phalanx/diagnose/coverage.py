@@ -8,7 +8,7 @@ from phalanx.diagnose.history import History
 from phalanx.model import EventKind
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
-_HEAD = 2  # lines: a log that begins with the failure was cut out of a longer one
+_HEAD = 5  # lines: a log that begins with the failure was cut out of a longer one
 _MOST = 7 / 8  # of the known ranks: an excerpt that has so many of them was not made rank by rank
 
 
