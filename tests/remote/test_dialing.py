@@ -76,3 +76,30 @@ def test_strangers_are_not_let_in_and_do_not_keep_the_driver_busy(tmp_path: Path
     friend.close()
     assert lines.events.get(timeout=30) == (line, None)
     lines.close()
+
+
+def test_slow_strangers_delay_no_agent_and_odd_proofs_are_refused_quietly(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines("the token", Keeping(tmp_path / "bundle", print), lambda rank, data, is_error: None)
+    port = lines.listen("127.0.0.1")
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+    for stranger in slow:
+        stranger.sendall(b"\0")  # and nothing more
+    began = time.monotonic()
+    friend = Link.over_socket(socket.create_connection(("127.0.0.1", port)))
+    friend.prove("the token", is_driver=False)
+    assert time.monotonic() - began < 10, "less than a greeting may take"
+    for nonce, proof in (("0" * 32, "\u00e9" * 64), ("\u00fc" * 32, "x"), ("\ud800" * 32, "\ud800"), ("1" * 32, 7)):
+        odd = Link.over_socket(socket.create_connection(("127.0.0.1", port)))
+        odd.send("hello", protocol=1, nonce=nonce)
+        odd.send("proof", proof=proof)
+        while odd.receive() is not None:
+            pass
+        odd.close()
+    for stranger in slow:
+        stranger.close()
+    friend.close()
+    lines.close()
+    assert "Traceback" not in capfd.readouterr().err
+    assert any("token" in why or "greeting" in why for why in lines.refused)

@@ -66,3 +66,17 @@ def test_pieces_out_of_order_are_refused(keeping: Keeping) -> None:
 def test_exits_are_numbered_over_all_nodes(keeping: Keeping) -> None:
     assert [keeping.exit(3, {"rank": 3, "order": 0}), keeping.exit(0, {"rank": 0, "order": 0})] == [0, 1]
     assert json.loads((keeping.attempt / "rank0" / "exit.json").read_text())["order"] == 1
+
+
+def test_a_node_that_sends_too_much_costs_only_itself(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phalanx.remote.keeping._MOST_BYTES", 100)
+    monkeypatch.setattr("phalanx.remote.keeping._MOST_OBSERVATIONS", 2)
+    for _ in range(5):
+        keeping.output((2, 3), 2, b"x" * 40)
+        keeping.observation((2, 3), "h", Message("observation", {"what": "stall", "text": "t"}))
+    keeping.output((0, 1), 0, b"y" * 40)
+    assert (keeping.attempt / "rank2" / "output.log").stat().st_size == 80
+    assert (keeping.attempt / "rank0" / "output.log").stat().st_size == 40
+    assert len((keeping.attempt / "watch.jsonl").read_text().splitlines()) == 2
+    with pytest.raises(LinkError, match="more than a node may"):
+        send(keeping, "attempt0/rank2/stacks-1.txt", b"z" * 200)

@@ -69,3 +69,14 @@ def test_scopes_of_some_ranks_are_emptied_when_these_are_done(port: int) -> None
         ask(port, "DELETE", f"/{scope}/1")
         assert ask(port, "GET", f"/{scope}/2")[0] == 404
         assert ask(port, "GET", f"/{scope}/rank_2")[0] == 404
+
+
+@pytest.mark.parametrize("length", ["-1", "99999999999", "1048577", "many"])
+def test_a_value_that_is_too_large_is_refused_at_once(port: int, length: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.putrequest("PUT", "/global/0")
+    connection.putheader("Content-Length", length)
+    connection.endheaders()
+    assert connection.getresponse().status in (411, 413)
+    connection.close()
+    assert ask(port, "GET", "/global/0")[0] == 404

@@ -11,6 +11,7 @@ import psutil
 from phalanx.remote.job import StartError
 
 _PORT = "PHALANX_DRIVER_PORT"  # at which the driver listens, where its nodes reach it through a firewall
+_HOST = "PHALANX_DRIVER_HOST"  # the address at which it listens, where this machine has several
 _INNER = ("docker", "virbr", "veth", "cni", "br-", "lxc", "podman")  # interfaces that end on this machine
 
 
@@ -22,12 +23,20 @@ def listen_at(host: str, listen: Callable[[str, int], int]) -> int:
     try:
         return listen(host, int(wish))
     except OSError as error:
-        raise StartError(f"cannot listen at port {wish} ({_PORT}): {error.strerror}") from error
+        raise StartError(f"cannot listen at {host} port {wish} ({_HOST}, {_PORT}): {error.strerror}") from error
+
+
+def network_host() -> str:
+    """Where to listen for agents on other machines: at the address that the user names, at the only one there is, or at all."""
+    if wish := os.environ.get(_HOST, ""):
+        return wish
+    outer = [name for name in own_addresses() if _is_number(name)]
+    return outer[0] if len(outer) == 1 else "0.0.0.0"
 
 
 def addresses_at(host: str, port: int) -> str:
     """What an agent is told: `host:port,…`, the likeliest first."""
-    names = [host] if host.startswith("127.") else own_addresses()
+    names = own_addresses() if host == "0.0.0.0" else [host]
     return ",".join(f"{name}:{port}" for name in names)
 
 
@@ -46,6 +55,10 @@ def own_addresses() -> list[str]:
         if entry.family == socket.AF_INET and not interface.startswith(_INNER)
     ]
     return list(dict.fromkeys([*filter(_is_outer, found), name, *filter(_is_outer, more)]))
+
+
+def _is_number(address: str) -> bool:
+    return address.replace(".", "").isdigit()
 
 
 def _is_outer(address: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from phalanx import private
 from phalanx.backends import can_shrink, check_options
 from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
-from phalanx.remote.addresses import addresses_at, listen_at
+from phalanx.remote.addresses import addresses_at, listen_at, network_host
 from phalanx.remote.agreement import differences, interpreter
 from phalanx.remote.job import Job, StartError
 from phalanx.remote.keeping import Keeping
@@ -29,7 +29,7 @@ _FOR_AGENT = re.compile(
 )
 _LOOK = 0.3  # seconds between two looks at the engine, and at whether the user has given up
 _WORDS_AFTER_LOSS = 3.0  # seconds in which an engine may still say why an agent is gone
-_LISTENS = {Reach.LOOPBACK: "127.0.0.1", Reach.NETWORK: "0.0.0.0"}
+_LISTENS = {Reach.LOOPBACK: lambda: "127.0.0.1", Reach.NETWORK: network_host}
 
 
 def agent_command(job: Job) -> tuple[str, ...]:
@@ -91,7 +91,8 @@ class Gathering:
         """Have agents started and wait until all of them are ready for work. Raises StartError or BackendError."""
         job = self._job
         driver = ""
-        if (host := _LISTENS.get(job.backend.REACH)) is not None:
+        if (where := _LISTENS.get(job.backend.REACH)) is not None:
+            host = where()
             driver = addresses_at(host, listen_at(host, self.lines.listen))
         request = request_of(job, self._keeping.job, self._token, driver)
         plan = job.backend.plan(request)

@@ -52,7 +52,7 @@ class Judging:
                 self._stalled = {}
                 for seen in self._paths.conclude(running, silent, now):  # what only the driver sees
                     self._stage.say(seen["text"])
-                    self._keeping.observation("the driver", Message("observation", seen))
+                    self._keeping.observation((), "the driver", Message("observation", seen))
                 self._diagnosis = Diagnosis(self._keeping.folder).ask()
             return None
         if not self._diagnosis.is_done:

@@ -18,7 +18,22 @@ from phalanx.remote.packing import PackingError, safe_path
 from phalanx.remote.worker import EXCEPTION, RESULT
 from phalanx.run.bundle import BundleWriter
 
+# What one node may send in a job; beyond it nothing more of it is kept.
+_MOST_BYTES, _MOST_FILES, _MOST_OBSERVATIONS = 32 << 30, 50_000, 200_000
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,80}")
+
+
+class Quota:
+    """How much a node has sent, of each kind."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def takes(self, kind: str, count: int, most: int) -> bool:
+        """Count it; whether there is room for it."""
+        used = self._used.get(kind, 0) + count
+        self._used[kind] = min(used, most + 1)
+        return used <= most
 
 
 class Keeping:
@@ -33,6 +48,7 @@ class Keeping:
         self._lock = threading.Lock()
         self._order = 0
         self.bytes = 0
+        self._quotas: dict[int, Quota] = {}
 
     @property
     def attempt(self) -> Path:
@@ -52,8 +68,14 @@ class Keeping:
         for rank in range(size):
             self.writer.open_output(attempt, number, rank)
 
-    def output(self, rank: int, data: bytes) -> None:
+    def quota(self, ranks: Collection[int]) -> Quota:
+        """What a node has sent so far, by its ranks."""
+        return self._quotas.setdefault(min(ranks, default=-1), Quota())
+
+    def output(self, ranks: Collection[int], rank: int, data: bytes) -> None:
         """A piece of a rank's output."""
+        if not self.quota(ranks).takes("bytes", len(data), _MOST_BYTES):
+            return
         self.writer.write_output(self._attempt, rank, data)
         self.bytes += len(data)
 
@@ -64,8 +86,10 @@ class Keeping:
         self.writer.write_exit(self.attempt, rank, {**facts, "order": order})
         return order
 
-    def observation(self, host: str, message: Message) -> None:
+    def observation(self, ranks: Collection[int], host: str, message: Message) -> None:
         """A line of what a node's watch saw."""
+        if not self.quota(ranks).takes("observations", 1, _MOST_OBSERVATIONS):
+            return
         data = message.data
         line = {"at": time.time(), "kind": data.get("what"), "ranks": data.get("ranks"), "text": data.get("text")}
         line |= {"host": host, "data": data.get("facts"), "facts": data.get("shown") or []}
@@ -80,6 +104,11 @@ class Keeping:
         """A piece of a file. Raises LinkError where a node writes what is not its own."""
         target, appends = self._target(str(message.data.get("path", "")), ranks)
         offset = int(message.data.get("offset", 0))
+        quota = self.quota(ranks)
+        if not quota.takes("files", int(offset == 0), _MOST_FILES) or not quota.takes(
+            "bytes", len(message.payload), _MOST_BYTES
+        ):
+            raise LinkError("it sent more than a node may")
         beside = target.with_name(f".{target.name}.part{min(ranks)}")
         if offset == 0:
             beside.unlink(missing_ok=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import queue
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +18,8 @@ from phalanx.remote.keeping import Keeping
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.remote.packing import PackingError
 
-_MOST_STRANGERS = 64  # connections that have not proved themselves, at a time
+_MOST_STRANGERS = 64  # connections that have not proved themselves, at a time; an agent does so within milliseconds
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED})  # it passes
 _GREETING = 15.0  # seconds for the proof
 _PATIENCE = 60.0  # seconds in which an agent must take what it is sent
 
@@ -49,7 +52,8 @@ class Lines:
         self._keeping = keeping
         self._hears = hears
         self._listening: socket.socket | None = None
-        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
+        self._strangers: deque[Link] = deque()  # the oldest first
+        self._greeting = threading.Lock()
         self._all: list[Line] = []
         self.refused: list[str] = []
 
@@ -86,29 +90,40 @@ class Lines:
         while True:
             try:
                 connected, peer = listening.accept()
-            except OSError:
-                return
-            if not self._strangers.acquire(blocking=False):
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    return
+                time.sleep(0.05)
+                self._make_room()
+                continue
+            try:
+                line = Line(Link.over_socket(connected, _PATIENCE))
+            except OSError:  # it was gone before it could be greeted
                 connected.close()
                 continue
-            threading.Thread(
-                target=self._greet, args=(connected, peer[0]), name="phalanx-greeting", daemon=True
-            ).start()
+            with self._greeting:
+                self._strangers.append(line.link)
+            self._make_room()
+            threading.Thread(target=self._greet, args=(line, peer[0]), name="phalanx-greeting", daemon=True).start()
 
-    def _greet(self, connected: socket.socket, peer: str) -> None:
+    def _make_room(self) -> None:
+        """Part from the connections that have taken longest to prove themselves: nobody can keep the agents out."""
+        with self._greeting:
+            gone = [self._strangers.popleft() for _ in range(len(self._strangers) - _MOST_STRANGERS)]
+        for link in gone:
+            link.hang_up()
+
+    def _greet(self, line: Line, peer: str) -> None:
+        # For the whole of it: a stranger that says a byte now and then would keep its place.
+        limit = threading.Timer(_GREETING, line.link.hang_up)
+        limit.daemon = True
+        limit.start()
         try:
-            line = Line(Link.over_socket(connected, _PATIENCE))
-            # For the whole of it: a stranger that says a byte now and then would keep its place for ever.
-            limit = threading.Timer(_GREETING, line.link.hang_up)
-            limit.daemon = True
-            limit.start()
             self._prove(line, peer)
-            limit.cancel()
-        except OSError:  # it was gone before it could be greeted
-            connected.close()
-            return
         finally:
-            self._strangers.release()
+            limit.cancel()
+            with self._greeting, contextlib.suppress(ValueError):
+                self._strangers.remove(line.link)
         if line.is_open:
             self._all.append(line)
             self._listen_to(line)
@@ -125,9 +140,9 @@ class Lines:
             if marked:
                 line.link.await_mark()
             line.link.prove(self._token, is_driver=True)
-        except (LinkError, OSError) as error:
+        except (LinkError, OSError, ValueError, TypeError) as error:
             line.is_open, line.why = False, str(error)
-            self.refused.append(f"{who}: {error}")
+            self.refused = [*self.refused[-_MOST_STRANGERS:], f"{who}: {error}"]
             line.link.close()
 
     def _listen_to(self, line: Line) -> None:
@@ -147,12 +162,12 @@ class Lines:
                 rank = int(message.data["rank"])
                 if rank not in line.ranks:
                     raise LinkError(f"output of rank {rank}, which is not on this node")
-                self._keeping.output(rank, message.payload)
+                self._keeping.output(line.ranks, rank, message.payload)
                 self._hears(rank, message.payload, bool(message.data.get("error")))
             case "file":
                 self._keeping.file(line.ranks, message)
             case "observation":
-                self._keeping.observation(line.host, message)
+                self._keeping.observation(line.ranks, line.host, message)
                 self.events.put((line, message))
             case "beat":
                 ranks = message.data.get("ranks") or {}

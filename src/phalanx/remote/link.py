@@ -11,6 +11,7 @@ import contextlib
 import hmac
 import json
 import os
+import re
 import secrets
 import select
 import socket
@@ -146,13 +147,14 @@ class Link:
         theirs = str(first.data.get("nonce", ""))
         if first.data.get("protocol") != PROTOCOL:
             raise LinkError("the other side is of another release of phalanx; install the same on all nodes")
-        if len(theirs) != 32 or theirs == mine:
+        if not re.fullmatch(r"[0-9a-f]{32}", theirs) or theirs == mine:
             raise LinkError("no proper greeting")
         nonces = (mine + theirs) if is_driver else (theirs + mine)
         roles = (b"driver", b"agent") if is_driver else (b"agent", b"driver")
         self.send("proof", proof=_derive(token, roles[0], nonces).hex())
         given = str(self._expect("proof").data.get("proof", ""))
-        if not hmac.compare_digest(given, _derive(token, roles[1], nonces).hex()):
+        proof = _derive(token, roles[1], nonces).hex()
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), proof.encode()):
             raise LinkError("the other side does not hold this job's token")
         if not self._is_private:
             self._keys = (

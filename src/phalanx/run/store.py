@@ -12,12 +12,19 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+_LARGEST_VALUE = 1 << 20  # bytes; ranks put addresses and small tables
+_MOST_BYTES = 256 << 20
+
 
 class _Values:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.kept: dict[str, dict[str, bytes]] = {}
         self.done: dict[str, set[str]] = {}
+
+    def size(self) -> int:
+        """Bytes kept, names included."""
+        return sum(len(key) + len(value) + 100 for scope in self.kept.values() for key, value in scope.items())
 
     def leave(self, scope: str, rank: str) -> None:
         """A rank is done with a scope."""
@@ -49,10 +56,16 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._answer(411)
             return
+        if not 0 <= length <= _LARGEST_VALUE:
+            self.close_connection = True
+            self._answer(413)
+            return
         value = self.rfile.read(length)
         with _VALUES.lock:
-            _VALUES.kept.setdefault(self._scope, {})[self._key] = value
-        self._answer(200)
+            has_room = _VALUES.size() + len(value) <= _MOST_BYTES
+            if has_room:
+                _VALUES.kept.setdefault(self._scope, {})[self._key] = value
+        self._answer(200 if has_room else 507)
 
     def do_DELETE(self) -> None:
         """A rank is done with a scope."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import polars
@@ -270,3 +272,31 @@ def test_other_words_are_asked_of_everything_again(api: Api, tmp_path: Path) -> 
     assert numbers(tmp_path) == [1]
     run(api, tmp_path, Preset("own", ("o/r",), keywords=re.compile("gloo")))
     assert numbers(tmp_path) == [1, 2]
+
+
+def test_a_server_that_pages_without_end_is_noticed(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = [issue(number) for number in range(1, 101)]
+    monkeypatch.setattr(api, "serve", lambda handler, body: _answer(handler, page))
+    with pytest.raises(StudyError, match="without end"):
+        run(api, tmp_path, REPO)
+    assert len(numbers(tmp_path)) == 100, "what came is kept"
+
+
+def test_answers_and_redirects_are_bounded(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phalanx.study.collect.web._LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(api, "serve", lambda handler, body: _answer(handler, "x" * 5000))
+    with pytest.raises(StudyError, match="no page of posts"):
+        run(api, tmp_path / "a", REPO)
+    monkeypatch.setattr(api, "serve", lambda handler, body: _answer(handler, [], status=302, location="/again"))
+    with pytest.raises(StudyError, match="redirected"):
+        run(api, tmp_path / "b", REPO)
+
+
+def _answer(handler: BaseHTTPRequestHandler, document: object, status: int = 200, location: str = "") -> None:
+    data = json.dumps(document).encode()
+    handler.send_response(status)
+    if location:
+        handler.send_header("location", location)
+    handler.send_header("content-length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)

@@ -12,7 +12,7 @@ from typing import Any
 from phalanx.study.collect.post import Post, clean
 from phalanx.study.collect.presets import Preset
 from phalanx.study.collect.store import Store
-from phalanx.study.collect.web import Web
+from phalanx.study.collect.web import Paging, Web
 from phalanx.study.errors import StudyError
 
 API = "https://api.github.com"
@@ -45,12 +45,14 @@ def collect_issues(
     name = f"github:{repository}:{preset.identity}"
     state = store.cursor(name)
     changed, page = str(state.get("changed") or since), int(str(state.get("page") or 1))
+    paging = Paging(f"{web.base}/repos/{repository}/issues")
     while True:
         parameters = {"sort": "updated", "direction": "asc", "per_page": str(_PAGE), "page": str(page)}
         parameters |= _narrowed(preset)
         items = web.get(f"/repos/{repository}/issues", parameters | ({"since": changed} if changed else {})).document
         if not isinstance(items, list):
             raise StudyError(f"{web.base}: the issues of {repository} are no list. Is this GitHub's API?")
+        paging.take(items)
         posts = [post for item in items if (post := _issue(item, store, preset, repository)) is not None]
         if replies:
             posts = [_with_replies(web, repository, post) for post in posts]
@@ -73,6 +75,7 @@ def collect_discussions(web: Web, store: Store, preset: Preset, repository: str)
     name = f"github:{repository}/discussions:{preset.identity}"
     after = store.cursor(name).get("after")
     owner, _, repo = repository.partition("/")
+    paging = Paging(f"{web.base}/graphql")
     while True:
         variables = {"owner": owner, "name": repo, "after": after, "first": _PAGE // 2}
         document = _graphql(web, variables)
@@ -81,6 +84,7 @@ def collect_discussions(web: Web, store: Store, preset: Preset, repository: str)
             raise StudyError(
                 f"{repository}: no discussions to be read. Are they switched on there? Is GITHUB_TOKEN set? GraphQL needs one."
             )
+        paging.take(found)
         posts = [post for node in found["nodes"] if (post := _discussion(node, store, preset, repository)) is not None]
         after = found["pageInfo"].get("endCursor") or after
         store.add_page(posts, name, {"after": after})
@@ -177,9 +181,11 @@ def _discussion(node: Any, store: Store, preset: Preset, repository: str) -> Pos
 def _with_replies(web: Web, repository: str, post: Post) -> Post:
     found: list[str] = []
     page = 1
+    paging = Paging(f"{web.base}/repos/{repository}/issues/{post.number}/comments")
     while True:
         parameters = {"per_page": str(_PAGE), "page": str(page)}
         items = web.get(f"/repos/{repository}/issues/{post.number}/comments", parameters).document
+        paging.take(items)
         found += [clean(item.get("body")) for item in items or () if isinstance(item, dict)]
         if not items or len(items) < _PAGE:
             break

@@ -12,7 +12,7 @@ from typing import Any
 from phalanx.study.collect.post import Post, clean, text_of_html
 from phalanx.study.collect.presets import Preset
 from phalanx.study.collect.store import Store
-from phalanx.study.collect.web import Web
+from phalanx.study.collect.web import Paging, Web
 from phalanx.study.errors import StudyError
 
 API = "https://api.stackexchange.com/2.3"
@@ -42,11 +42,13 @@ def _collect_tag(web: Web, store: Store, preset: Preset, tag: str, since: str, k
     state = store.cursor(name)
     start = int(datetime.fromisoformat(since).timestamp()) if since else 0
     active, page = int(str(state.get("active") or start)), int(str(state.get("page") or 1))
+    paging = Paging(f"{web.base}/questions")
     while True:
         parameters = {"site": preset.site, "sort": "activity", "order": "asc", "min": str(active), "page": str(page), "pagesize": str(_PAGE), "filter": "withbody"}  # fmt: skip
         parameters |= ({"tagged": tag} if tag else {}) | ({"key": key} if key else {})
         document = _ask(web, "/questions", parameters)
         items = document["items"]
+        paging.take(items)
         posts = [post for item in items if (post := _question(item, store, preset)) is not None]
         if replies and posts:
             posts = _with_answers(web, preset, posts, key)
@@ -111,6 +113,7 @@ def _with_answers(web: Web, preset: Preset, posts: list[Post], key: str | None) 
     answers: dict[int, list[str]] = {}
     numbers = ";".join(str(post.number) for post in posts)
     page = 1
+    paging = Paging(f"{web.base}/questions/…/answers")
     while True:
         parameters = {
             "site": preset.site,
@@ -121,6 +124,7 @@ def _with_answers(web: Web, preset: Preset, posts: list[Post], key: str | None) 
             "filter": "withbody",
         }
         document = _ask(web, f"/questions/{numbers}/answers", parameters | ({"key": key} if key else {}))
+        paging.take(document["items"])
         for item in document["items"]:
             if isinstance(item, dict) and "question_id" in item:
                 answers.setdefault(int(item["question_id"]), []).append(clean(text_of_html(item.get("body") or "")))

@@ -1,5 +1,6 @@
 """Asks a web API for JSON, patiently: waits out rate limits, tries again after cut connections, says what is final."""
 
+import hashlib
 import json
 import random
 import time
@@ -12,6 +13,9 @@ from phalanx.study.errors import StudyError, need
 
 _ATTEMPTS = 7
 _LONGEST_PAUSE = 60.0
+_LARGEST_ANSWER = 64 << 20
+_MOST_REDIRECTS = 5
+_MOST_PAGES = 20_000
 _RETRIED = frozenset([500, 502, 503, 504])
 _FINAL = {
     401: "the token is not accepted. Make a new one and set it in the environment",
@@ -27,6 +31,24 @@ class Answer:
 
     document: Any
     headers: Mapping[str, str]
+
+
+class Paging:
+    """Notices a server that pages without end: the same page again and again, or more pages than there can be."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._last: bytes | None = None
+        self._count = self._repeats = 0
+
+    def take(self, items: object) -> None:
+        """A page has come. Raises StudyError where it is time to stop."""
+        digest = hashlib.sha256(json.dumps(items, sort_keys=True, default=str).encode("utf-8", "replace")).digest()
+        self._repeats = self._repeats + 1 if digest == self._last and items else 0
+        self._last = digest
+        self._count += 1
+        if self._repeats >= 3 or self._count > _MOST_PAGES:
+            raise StudyError(f"{self._where}: the server sends pages without end. What was collected is kept.")
 
 
 class Web:
@@ -45,7 +67,10 @@ class Web:
             raise StudyError(f"{base}: not a web address. Give it like https://api.github.com")
         self.base = base.rstrip("/")
         self._client = self._httpx.Client(
-            headers=dict(headers), timeout=self._httpx.Timeout(30.0), follow_redirects=True
+            headers=dict(headers),
+            timeout=self._httpx.Timeout(30.0),
+            follow_redirects=True,
+            max_redirects=_MOST_REDIRECTS,
         )
         self._longest_wait = longest_wait
         self._tell, self._sleep = tell, sleep
@@ -77,12 +102,15 @@ class Web:
             self._wait()
             self.requests += 1
             try:
-                response = self._client.request(method, f"{self.base}{path}", **content)
-                document = json.loads(response.content) if response.content else None
+                with self._client.stream(method, f"{self.base}{path}", **content) as response:
+                    body = self._bounded(response, path)
+                document = json.loads(body) if body else None
             except (self._httpx.TransportError, self._httpx.DecodingError) as error:
                 reason = f"the connection failed ({type(error).__name__}: {error})"
                 continue
-            except ValueError:
+            except self._httpx.TooManyRedirects as error:
+                raise StudyError(f"{self.base}{path}: redirected more than {_MOST_REDIRECTS} times.") from error
+            except (ValueError, RecursionError):
                 # A proxy's error page, or an answer that was cut in the middle.
                 document, reason = None, f"status {response.status_code} with an answer that is no whole JSON"
                 if response.status_code < 400:
@@ -98,6 +126,16 @@ class Web:
                 raise StudyError(f"{self.base}{path}: status {response.status_code}, {known} ({_message(document)}).")
             reason = f"status {response.status_code}, {_message(document)}"
         raise StudyError(f"{self.base}{path}: given up after {_ATTEMPTS} attempts: {reason}. What was collected is kept: run the same command again.")  # fmt: skip
+
+    def _bounded(self, response: Any, path: str) -> bytes:
+        body = bytearray()
+        for piece in response.iter_bytes():
+            body += piece
+            if len(body) > _LARGEST_ANSWER:
+                raise StudyError(
+                    f"{self.base}{path}: an answer of more than {_LARGEST_ANSWER >> 20} MiB is no page of posts."
+                )
+        return bytes(body)
 
     def _wait(self) -> None:
         """Wait as long as was asked for; only before a request, so that an answer that announces a limit is not lost."""
