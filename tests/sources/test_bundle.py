@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from phalanx.diagnose import diagnose_paths
-from phalanx.sources.bundle import earlier_attempts, evidence_of, is_bundle, read_watch
+from phalanx.run.bundle import BundleWriter
+from phalanx.sources.bundle import earlier_attempts, evidence_of, is_bundle, read_watch, was_cut_off
 
 TRACEBACK = """\
 step 3 loss 0.5
@@ -96,3 +98,18 @@ def test_damaged_records_do_no_harm(tmp_path: Path) -> None:
     (bundle / "attempt0" / "rank0" / "exit.json").write_text('{"schema": "phalanx.exit/1", "rank": "x"')
     (bundle / "attempt0" / "watch.jsonl").write_text("[]\n7\n{}\n")
     assert diagnose_paths([str(bundle)]).findings == ()
+
+
+def test_a_bundle_that_was_cut_off_says_so_and_one_that_is_being_written_does_not(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "b", print)
+    (tmp_path / "b").mkdir()
+    writer.begin({"size": 1, "framework": "torch"})
+    assert not was_cut_off(tmp_path / "b"), "somebody holds it"
+    copied = tmp_path / "copied"
+    shutil.copytree(tmp_path / "b", copied)
+    assert was_cut_off(copied), "as it is left by SIGKILL"
+    report = diagnose_paths([str(copied)])
+    assert any("was cut off" in one.what for one in report.not_checked)
+    writer.finish(0, "done")
+    assert not was_cut_off(tmp_path / "b")
+    assert not (tmp_path / "b" / ".running").exists()

@@ -22,6 +22,8 @@ phalanx-runs/20260301-141502-train/
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 from pathlib import Path
 
@@ -36,6 +38,7 @@ ENVIRONMENT = "environment.json"
 EXIT = "exit.json"
 HEARTBEAT = "heartbeat"
 RECORD = "record"
+RUNNING = ".running"  # there, and locked, while the job runs
 RECORD_REQUEST = "write-recording"  # in the attempt's folder: its appearance asks ranks to write what they hold
 
 _ATTEMPT = re.compile(r"attempt(\d+)")
@@ -59,6 +62,23 @@ def stacks_file(number: int) -> str:
 def collectives_file(number: int) -> str:
     """Name of the flight recorder's dump taken at a snapshot."""
     return f"collectives-{number}.json"
+
+
+def is_held(bundle: Path) -> bool:
+    """Whether somebody still writes the bundle: they hold a lock that goes with their process."""
+    try:
+        descriptor = os.open(bundle / RUNNING, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def attempts_of(bundle: Path) -> list[Path]:

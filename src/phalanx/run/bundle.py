@@ -5,6 +5,7 @@ What is whole is written beside its place and then moved there; what grows is on
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -58,6 +59,7 @@ class BundleWriter:
         self._manifest: dict[str, Any] = {}
         self._outputs: dict[tuple[int, int], int] = {}
         self._secrets: set[str] = set()
+        self._running: int | None = None
 
     def describe(self, plan: Plan) -> None:
         """The manifest's beginning: what is run, and how."""
@@ -76,8 +78,15 @@ class BundleWriter:
         """The manifest of a job that starts now, with what is known of it."""
         here = {"host": socket.gethostname(), "folder": str(Path.cwd()), "started": time.time()}
         state = {"state": "running", "attempts": []}
+        self._try(self._hold)
         self._manifest = {"schema": layout.SCHEMA, "phalanx": __version__, **facts, **here, **state}
         self.write_manifest()
+
+    def _hold(self) -> None:
+        """Hold a lock that goes with this process: a reader of the bundle can tell a job that runs from one that was cut off."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._running = os.open(self.folder / layout.RUNNING, flags, private.FILE)
+        fcntl.flock(self._running, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def amend(self, facts: Mapping[str, Any]) -> None:
         """What has changed since the job began."""
@@ -110,6 +119,10 @@ class BundleWriter:
         """The job is over."""
         self._manifest |= {"state": "ended", "ended": time.time(), "status": status, "reason": reason}
         self.write_manifest()
+        if self._running is not None:
+            self._try((self.folder / layout.RUNNING).unlink, quietly=True)
+            os.close(self._running)
+            self._running = None
 
     def write_manifest(self) -> None:
         """The manifest as it stands now."""

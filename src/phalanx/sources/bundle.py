@@ -45,6 +45,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded.get("schema"), str) else {}
 
 
+def was_cut_off(folder: Path) -> bool:
+    """Whether the job's launcher was killed: it never wrote the end down, and nobody holds the bundle any more."""
+    return read_manifest(folder).get("state") == "running" and not bundle.is_held(folder)
+
+
 # how another rank ended would be taken for how this one did
 _OF_ANOTHER = re.compile(r"(?<= ended) with (?:signal|exit status) .*")
 

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 import zstandard
 
 from phalanx.model import Unchecked
-from phalanx.sources.bundle import evidence_of, is_bundle
+from phalanx.sources.bundle import evidence_of, is_bundle, was_cut_off
 from phalanx.sources.text import shown_name
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
                 f"{given}: no such file or folder; give a log file, a folder of logs, or - for standard input"
             )
         if path.is_dir() and is_bundle(path):
+            if was_cut_off(path):
+                what = f"the end of the job: the bundle {shown_name(path.name)} was cut off, its launcher was killed"
+                unchecked.append(Unchecked(what, "what ended it: the machine's own log, or the scheduler's"))
             named = ((one, str(one.relative_to(path))) for one in evidence_of(path))
             found.extend(kept for one, name in named if (kept := _regular(one, name, unchecked)) is not None)
         elif path.is_dir():
