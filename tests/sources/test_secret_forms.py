@@ -9,7 +9,7 @@ import time
 import pytest
 
 from phalanx.sources.secret_forms import FORMS
-from phalanx.sources.secrets import OutputRedactor, redact, redact_command, redact_environment
+from phalanx.sources.secrets import OutputRedactor, redact, redact_command, redact_environment, redact_source
 
 _HEX, _UPPER, _ALL = "0123456789abcdef", string.ascii_uppercase + string.digits, string.ascii_letters + string.digits
 _DIGITS = string.digits
@@ -153,6 +153,23 @@ def test_names_of_variables_and_options() -> None:
     assert "MII" not in shown["NOTE"]
     words = ["t.py", "--password", "hunter2", "-phunter2", "-p8080", "--max-tokens", "512", "--tokenizer", "gpt2", "--api-key=abcdef", "--db-pwd", "x9", "--lr", "0.1", "--pad-token", "x", "MY_SECRET=abcd"]  # fmt: skip
     assert redact_command(words) == ["t.py", "--password", "[redacted]", "-p[redacted]", "-p8080", "--max-tokens", "512", "--tokenizer", "gpt2", "--api-key=[redacted]", "--db-pwd", "[redacted]", "--lr", "0.1", "--pad-token", "x", "MY_SECRET=[redacted]"]  # fmt: skip
+
+
+def test_redacted_source_still_runs() -> None:
+    source = """\
+# password: hunter2hunter2
+is_secret = name == other
+login(api_key="abcdef123456", password=password, token=make(\'x\'))
+url = "postgres://me:hunter2@h/d"  # \u00fc
+note = \'\'\'secret = "opensesame"\'\'\'
+"""
+    shown = redact_source(source)
+    for secret in ("hunter2", "abcdef123456", "opensesame"):
+        assert secret not in shown
+    assert "is_secret = name == other" in shown
+    assert "password=password, token=make('x')" in shown
+    compile(shown, "shown", "exec")
+    assert redact_source("password = 'abcdefgh") == "password = '[redacted]"
 
 
 def test_a_key_that_never_ends_does_not_swallow_the_rest_of_the_output() -> None:

@@ -11,7 +11,7 @@ from phalanx.model.foreign import read_object, read_text
 from phalanx.replay.command import Command
 from phalanx.replay.record import SOURCES
 from phalanx.replay.recordings import Recording
-from phalanx.sources.secrets import redact
+from phalanx.sources.secrets import redact_source
 
 # Where these are the same, the same numbers come out; PyTorch promises nothing across releases, platforms and devices.
 _STACK = (
@@ -87,7 +87,7 @@ def _sources(bundle: Path, then: dict[str, str], now: dict[str, str], folder: Pa
 def _first_changed_line(kept: Path, current: Path) -> str:
     try:
         before = read_text(kept).splitlines()
-        after = redact(current.read_text(encoding="utf-8", errors="replace")).splitlines()
+        after = redact_source(current.read_text(encoding="utf-8", errors="replace")).splitlines()
     except (OSError, ValueError):
         return ""
     for kind, low, high, begin, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():

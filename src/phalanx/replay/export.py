@@ -17,7 +17,7 @@ from phalanx.replay.inside.phalanx_record.journal import Journal
 from phalanx.replay.inside.phalanx_record.records import BrokenRecordError, Records
 from phalanx.replay.record import INSIDE
 from phalanx.replay.recordings import Recording, ReplayError, lines_of
-from phalanx.sources.secrets import redact
+from phalanx.sources.secrets import redact_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _copy_sources(
             continue
         place = target / path.relative_to(root)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(redact(path.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
+        place.write_text(redact_source(path.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
     for path in include:
         whole = path.resolve()
         if not whole.exists():

@@ -11,7 +11,7 @@ from typing import Any
 from phalanx import private
 from phalanx.model import bundle as layout
 from phalanx.model.foreign import read_object
-from phalanx.sources.secrets import redact
+from phalanx.sources.secrets import redact_source
 
 INSIDE = Path(__file__).parent / "inside"
 _TORCH = frozenset({"torch", "horovod"})
@@ -66,7 +66,7 @@ def keep_sources(bundle: Path, folder: Path) -> None:
         left -= len(data)
         target = bundle / SOURCES / name
         private.make_folder(target.parent)
-        private.write_text(target, redact(data.decode("utf-8", "replace")))
+        private.write_text(target, redact_source(data.decode("utf-8", "replace")))
 
 
 def framework_of(bundle: Path) -> str:

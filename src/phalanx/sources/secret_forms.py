@@ -60,7 +60,7 @@ def looks_random(value: bytes) -> bool:
 
 
 _HARMLESS = re.compile(
-    rb"(?i)(?:none|null|nil|true|false|yes|no|unset|empty|undefined|required|optional|missing|invalid|str|string|bytes|\*+|\.{2,}|x{3,})(?![A-Za-z0-9])"
+    rb"(?i)(?:none|null|nil|true|false|yes|no|unset|empty|undefined|required|optional|missing|invalid|str|string|bytes|bool|int|float|dict|list|\*+|\.{2,}|x{3,})(?![A-Za-z0-9])"
     rb"|\[redacted\]|[<({$%]|\[[A-Z]"
 )
 _NUMBER = re.compile(rb"[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9])")
@@ -284,7 +284,11 @@ OTHERS = (
     Form("basic", rf"{_START}(?:basic|token)[ \t]{{1,4}}", value(12, _random_word), flags=_CASELESS),
     Form("cookie", r"(?:^|[^a-z])(?:set-)?cookie(?:\\?[\"'])?:[ \t]{0,4}(?:\\?[\"'])?", run_of(r"^\r\n\"'", 4), flags=_CASELESS),
     Form("secret by its name", rf"(?:{_STRONG})[\w.-]{{0,40}}{_ASSIGNS}", value(4, numbers=True), flags=_CASELESS),
-    Form("password by its name", rf"(?:^|[^a-z])(?:[\w.-]{{1,40}}[_.-])?(?:pwd|pw|pass){_ASSIGNS}", value(4), flags=_CASELESS),
+    Form(
+        "password by its name",  # "the backward pass: …" is none
+        rf"[\w.-]{{1,40}}[_.-](?:pwd|pw|pass){_ASSIGNS}|(?:^|[^a-z])pwd{_ASSIGNS}|(?:^|[^a-z])(?:pass|pw)=[\"']?|[\"'](?:pass|pw)\\?[\"']:[ \t]{{0,4}}\\?[\"']",
+        value(4, lambda head: not head.startswith((b"/", b"~"))), flags=_CASELESS,
+    ),
     Form("variable", rf"{_START}[A-Z][A-Z0-9_]{{0,60}}_(?:TOKEN|KEY|PAT|PWD|PASS|PW|AUTH|COOKIE|DSN|WEBHOOK|JWT)=[\"']?", value(6)),
     Form("token by its name", rf"(?:token|[_-]pat|auth|sid|session|session[_-]?id|jwt|cookie|signature|dsn){_ASSIGNS}", value(8, _random_word), flags=_CASELESS),
     Form("key by its name", rf"key{_ASSIGNS}", value(16, _not_hexadecimal), flags=_CASELESS),

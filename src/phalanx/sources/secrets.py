@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import accumulate
 from urllib.parse import quote
 
 import hyperscan
@@ -25,13 +30,11 @@ def _database() -> hyperscan.Database:
     return compiled(expressions, range(len(FORMS)), [form.flags for form in FORMS], kept_as="secrets")
 
 
-def _redacted(data: bytes) -> tuple[bytes, bool]:
-    """The bytes without secrets, and whether they end within a private key."""
+def _spans(data: bytes) -> tuple[list[tuple[int, int]], bool]:
+    """Where secrets begin and end, in order, and whether the bytes end within a private key."""
     found: list[Occurrence] = []
     scan(_database(), data, found)
-    if not found:
-        return data, False
-    parts: list[bytes] = []
+    spans: list[tuple[int, int]] = []
     done = 0
     is_open = False
     for end, number in sorted(found):
@@ -41,13 +44,27 @@ def _redacted(data: bytes) -> tuple[bytes, bool]:
         stop = form.reach(data, end)
         if stop < 0 or (not form.back and stop == end):
             continue
-        parts += (data[done : end - form.back], _HIDDEN)
+        spans.append((end - form.back, stop))
         done = stop
         is_open = form.reach is private_key and stop == len(data) and not ends_key(data[-200:])
-    if not parts:
-        return data, False
-    parts.append(data[done:])
-    return b"".join(parts), is_open
+    return spans, is_open
+
+
+def _without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
+    if not spans:
+        return data
+    parts: list[bytes] = []
+    done = 0
+    for start, stop in spans:
+        parts += (data[done:start], _HIDDEN)
+        done = stop
+    return b"".join((*parts, data[done:]))
+
+
+def _redacted(data: bytes) -> tuple[bytes, bool]:
+    """The bytes without secrets, and whether they end within a private key."""
+    spans, is_open = _spans(data)
+    return _without(data, spans), is_open
 
 
 def redact(text: str) -> str:
@@ -55,6 +72,36 @@ def redact(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     clean, _ = _redacted(data)
     return text if clean is data else clean.decode("utf-8", "surrogatepass")
+
+
+def redact_source(text: str) -> str:
+    """Python source without secrets, which runs as before: they are taken out of strings and comments only."""
+    data = text.encode("utf-8", "surrogatepass")
+    spans, _ = _spans(data)
+    if not spans:
+        return text
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(text)
+        literals = _literals(text)
+    except (tokenize.TokenError, SyntaxError, ValueError, RecursionError, MemoryError):  # then it need not run
+        return redact(text)
+    within = [(start, stop) for start, stop in spans if any(low <= start and stop <= high for low, high in literals)]
+    return _without(data, within).decode("utf-8", "surrogatepass")
+
+
+def _literals(text: str) -> list[tuple[int, int]]:
+    """Where strings and comments stand, in bytes."""
+    lines = text.splitlines(keepends=True)
+    starts = list(accumulate((len(line.encode("utf-8", "surrogatepass")) for line in lines), initial=0))
+
+    def place(row: int, column: int) -> int:
+        line = lines[row - 1] if row <= len(lines) else ""
+        return starts[min(row, len(starts)) - 1] + len(line[:column].encode("utf-8", "surrogatepass"))
+
+    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [(place(*token.start), place(*token.end)) for token in tokens if token.type in kinds]
 
 
 # In a name of a variable or an option, in lower case and with underscores.
