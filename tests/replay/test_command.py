@@ -201,3 +201,44 @@ def test_a_log_that_cannot_be_read_ends_the_replay_before_the_script_runs(tmp_pa
     assert done.status == 2
     assert "cannot be replayed" in done.err
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\x80\x02cbuiltins\nbytearray\nq\x00J\xff\xff\xff\x7f\x85R.",
+        b"\x80\x02cbuiltins\nbytes\nJ\xff\xff\xff\x7f\x85R.",
+        b"\x80\x02cbuiltins\nset\ncbuiltins\nrange\nJ\xff\xff\xff\x7f\x85R\x85R.",
+        b"\x80\x02cbuiltins\nstr\n]" + b"2\x86" * 40 + b"\x85R.",
+        b"\x80\x02Nr\x00\x00\x00\x20.",
+    ],
+)
+def test_a_pickle_that_multiplies_is_refused(bomb: bytes) -> None:
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, limits[1]))
+    try:
+        with pytest.raises(RefusedObjectError):
+            load_plain(bomb)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def test_plain_objects_are_still_made() -> None:
+    import pickle
+    from collections import Counter, OrderedDict, defaultdict
+
+    plain = [
+        {1, 2},
+        frozenset("ab"),
+        bytearray(b"xy"),
+        b"z",
+        OrderedDict(a=1),
+        Counter("aab"),
+        defaultdict(int, a=2),
+        3 + 4j,
+        range(9),
+    ]
+    for protocol in (3, 4):
+        assert load_plain(pickle.dumps(plain, protocol)) == plain

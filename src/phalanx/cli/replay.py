@@ -15,7 +15,7 @@ import typer
 from phalanx.replay.command import command_of
 from phalanx.replay.divergence import Judgement, judge_all, judge_rank
 from phalanx.replay.export import Exported, export
-from phalanx.replay.recordings import ReplayError, open_recording
+from phalanx.replay.recordings import ReplayError, damage_is_told, open_recording
 from phalanx.replay.rerun import Wish
 from phalanx.replay.story import print_judgement
 
@@ -100,7 +100,9 @@ def replay(
         if export_to is not None:
             if rank is None:
                 raise ReplayError("--export is for one rank: say which, --rank 3")
-            _export(export(recording, rank, command, export_to, first, last, include or [], trust_objects, share))
+            with damage_is_told(bundle):
+                done = export(recording, rank, command, export_to, first, last, include or [], trust_objects, share)
+            _export(done)
             return
         as_json = form is ReplayFormat.JSON
         wish = Wish(
@@ -115,7 +117,7 @@ def replay(
             f"phalanx: replaying {'all ranks' if everyone else f'rank {rank}'} of {recording.size}: {command.shown()}",
             err=True,
         )
-        with tempfile.TemporaryDirectory(prefix="phalanx-replay-") as work:
+        with damage_is_told(bundle), tempfile.TemporaryDirectory(prefix="phalanx-replay-") as work:
             if everyone:
                 judgement = judge_all(recording, command, wish, Path(work))
             else:

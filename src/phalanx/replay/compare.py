@@ -9,7 +9,7 @@ from typing import Any
 
 from phalanx.replay.inside.phalanx_record.fingerprints import different_ranges
 from phalanx.replay.inside.phalanx_record.records import BrokenRecordError, Line, Record, Records
-from phalanx.replay.recordings import Recording, ReplayError
+from phalanx.replay.recordings import Recording, ReplayError, damage_is_told
 
 _MOST_VALUES = 1_000_000  # are looked at to say by how much; of more, evenly spread ones
 _SIZES = {
@@ -73,7 +73,12 @@ class Comparison:
 
 
 def compare(one: Recording, other: Recording) -> Comparison:
-    """Compare call by call, rank by rank; with different numbers of ranks the results that all members share."""
+    """Compare call by call, rank by rank; with different numbers of ranks the results that all members share. Raises ReplayError."""
+    with damage_is_told(one.bundle):
+        return _compare(one, other)
+
+
+def _compare(one: Recording, other: Recording) -> Comparison:
     ranks = sorted(one.ranks.keys() & other.ranks.keys())
     if not ranks:
         raise ReplayError("the two recordings have no rank in common")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from phalanx.replay.inside.phalanx_record.journal import LOG, whole_lines
 
 _RANK = re.compile(r"rank(\d{1,7})")
 _MOST_RANKS = 1 << 20
+_TABLES = ("sources", "software")
 
 
 class ReplayError(Exception):
@@ -88,8 +91,23 @@ def _ranks(attempt: Path) -> dict[int, dict[str, Any]]:
         except (OSError, ValueError):
             continue
         if meta.get("schema") == "phalanx.record/1":
-            found[int(match[1])] = meta
+            found[int(match[1])] = {**meta, **{name: _words(meta.get(name)) for name in _TABLES if name in meta}}
     return dict(sorted(found.items()))
+
+
+def _words(value: object) -> dict[str, str]:
+    return {name: str(one) for name, one in value.items()} if isinstance(value, dict) else {}
+
+
+@contextmanager
+def damage_is_told(bundle: Path) -> Iterator[None]:
+    """A recording that is not what it should be is a sentence for the user, wherever that shows."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise ReplayError(
+            f"the recording in {bundle} is damaged: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
 
 
 def lines_of(record: Path) -> list[dict[str, Any]]:

@@ -135,7 +135,11 @@ def read_watch(name: str, text: str) -> list[Event]:
             seen = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if not isinstance(seen, dict) or seen.get("kind") not in _KINDS | {"death": 0, "straggler": 0, "network": 0}:
+        if not isinstance(seen, dict) or str(seen.get("kind")) not in _KINDS | {
+            "death": 0,
+            "straggler": 0,
+            "network": 0,
+        }:
             continue
         kind = _KINDS.get(seen["kind"], EventKind.LINE)
         data = seen.get("data") if isinstance(seen.get("data"), dict) else {}

@@ -135,7 +135,7 @@ def _elements(shape: str | None, op: str) -> int | None:
     try:
         sizes = json.loads(given if op in _OUTPUT else taken)
         return int(sum(math.prod(size) for size in sizes))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

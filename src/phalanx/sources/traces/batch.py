@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.model.trace import CALL_COLUMNS, CallState
 from phalanx.sources.inputs import DAMAGE, plain_stream
 from phalanx.sources.traces.protocol import (
@@ -73,10 +74,10 @@ class Batch:
     def add(self, name: str, trace: RankTrace, written_ns: int | None = None) -> None:
         """Take in what one file tells of one rank."""
         rank = trace.rank if trace.rank is not None else rank_of_name(name)
-        if rank is None:
+        if rank is None or not 0 <= rank <= LARGEST_WORLD:
             self.unchecked.append((f"{name}: nothing tells whose trace it is", "the rank in its name (rank3.json)"))
             return
-        places = [self.position_of(group) for group in trace.groups]
+        places = [self.position_of(_plain(group)) for group in trace.groups]
         kinds = max((len(column) for column in trace.columns.values()), default=0)
         first = len(self.columns["order"])
         for column in self.columns:
@@ -97,8 +98,9 @@ class Batch:
             self.kinds.extend(trace.rows["kind"])
             for number in ROW_NUMBERS:
                 self.rows[number].extend(trace.rows[number])
-        status = [(places[one.group], one.last_enqueued, one.last_started, one.last_completed) for one in trace.status]
-        facts = (trace.form, length, trace.dropped, trace.truncated, trace.host, trace.world_size)
+        numbers = ((one.group, one.last_enqueued, one.last_started, one.last_completed) for one in trace.status)
+        status = [(places[group], *map(_fitting, counts)) for group, *counts in numbers]
+        facts = (trace.form, length, trace.dropped, trace.truncated, _fitting(trace.host), trace.world_size)
         # The first call and the last are kinds of their own, so the columns have their numbers also where there are rows.
         spans = (_span(trace.columns.get("order") or range(kinds)), _span(trace.columns.get("created_ns") or ()))
         self.files.append(FileFacts(name, rank, *facts, status, *spans, first, written_ns))
@@ -164,7 +166,23 @@ def _series(name: str, values: list[Any], kind: str) -> polars.Series:
     try:
         return pl.Series(name, values, dtype=getattr(pl, kind))
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, values, dtype=getattr(pl, kind), strict=False)
+        fits = [_fitting(value) for value in values]
+        return pl.Series(name, fits, dtype=getattr(pl, kind), strict=False)
+
+
+def _plain(group: Group) -> Group:
+    """The group as a table can hold it."""
+    if group.name.isascii() and group.description.isascii() and max(group.members or (0,)) <= LARGEST_WORLD:
+        return group
+    members = None if group.members is None else tuple(one for one in group.members if one <= LARGEST_WORLD)
+    return Group(_fitting(group.name), _fitting(group.description), members)
+
+
+def _fitting(value: Any) -> Any:
+    """What a dump from anywhere may hold and no column can: halves of characters, numbers beyond 64 bits."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _span(values: Sequence[int | None]) -> tuple[int, int]:

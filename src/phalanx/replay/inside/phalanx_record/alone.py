@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import pickle
+import pickletools
 from types import ModuleType
 from typing import Any
 
@@ -66,16 +67,58 @@ class RefusedObjectError(Exception):
     """A recorded object that is more than plain data."""
 
 
+# A few bytes of a pickle make gigabytes with these: bytes(1 << 32), set(range(1 << 32)), str of a list that holds itself a million times.
+_GIVEN = {
+    "bytes": (list, tuple, str, bytes),
+    "bytearray": (list, tuple, str, bytes),
+    "str": (str, bytes),
+    "set": (list, tuple, set, frozenset),
+    "frozenset": (list, tuple, set, frozenset),
+    "Counter": (list, tuple, dict),
+    "OrderedDict": (list, tuple, dict),
+}
+_MEMO = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
+
+
+def _bounded(kind: Any, accepted: tuple[type, ...]) -> Any:
+    """A type that is made of what stands in the pickle, and of nothing that multiplies it."""
+
+    def make(*arguments: Any) -> Any:
+        if not all(isinstance(one, accepted) for one in arguments):
+            raise RefusedObjectError(f"the recording holds a {kind.__name__} made of a {type(arguments[0]).__name__}")
+        return kind(*arguments)
+
+    return make
+
+
 class PlainUnpickler(pickle.Unpickler):
     """For objects that were sent through collectives: a recording may come from anybody, so only plain data is made of it."""
 
+    def __init__(self, file: Any, **options: Any) -> None:
+        data = file.read()
+        _check_numbers(data)
+        super().__init__(io.BytesIO(data), **options)
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN:
-            return super().find_class(module, name)
+            found = super().find_class(module, name)
+            return _bounded(found, _GIVEN[name]) if name in _GIVEN else found
         raise RefusedObjectError(
             f"the recording holds an object of {module}.{name} that was sent between ranks. Making it runs code of the "
             "recording: if you trust where it comes from, replay with --trust-objects"
         )
+
+
+def _check_numbers(data: bytes) -> None:
+    """The unpickler makes room for the largest number that a pickle gives to an object: 37 bytes may ask for 4 GB."""
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name in _MEMO and isinstance(argument, int) and argument > len(data):
+                raise RefusedObjectError(
+                    "the recording holds a pickle that asks for more memory than its size can need"
+                )
+    except (ValueError, IndexError, EOFError):
+        return  # damaged: loading it says so
 
 
 def refuse_objects(module: ModuleType) -> None:
