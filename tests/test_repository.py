@@ -36,3 +36,11 @@ def test_the_readme_counts_the_rules_rightly() -> None:
 def test_modules_stay_small() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 320, path
+
+
+def test_the_lock_names_every_dependency_with_hashes() -> None:
+    locked = (ROOT / "requirements.lock").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
+    core = project.partition("dependencies = [")[2].partition("]")[0]
+    for name in re.findall(r'"([a-z0-9-]+)', core):
+        assert re.search(rf"^{re.escape(name)}==\S+ \\\n    --hash=sha256:[0-9a-f]{{64}}", locked, re.M), name
