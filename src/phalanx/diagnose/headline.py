@@ -44,8 +44,16 @@ def values_of(claim: Claim, history: History) -> dict[str, str]:
         "culprits": name_ranks(accused),
         "victims": name_ranks(waiting),
         "where": frame.place if (frame := frame_of(claim)) else "",
-        "own_hosts": ", ".join(sorted({proof.event.host for proof in claim.roots if proof.event.host})),
+        **_ends(claim),
     }
+
+
+def _ends(claim: Claim) -> dict[str, str]:
+    """The hosts that report it, and both ends of the connection where two are known."""
+    own = sorted({proof.event.host for proof in claim.roots if proof.event.host})
+    peers = [proof.captures["peer"] for proof in claim.roots if "peer" in proof.captures]
+    ends = list(dict.fromkeys([*own, *peers]))
+    return {"own_hosts": ", ".join(own), "ends": " and ".join(ends) if len(ends) == 2 else ""}
 
 
 def _common_place(ranks: frozenset[int], history: History) -> str:
