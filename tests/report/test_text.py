@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from phalanx.report import print_text
+from phalanx.report import Format, print_text, render
 
 from ..conftest import Diagnose
 from ..model.test_report import OOM
@@ -46,6 +46,12 @@ def test_terminal_codes_of_a_log_never_reach_the_terminal(diagnose: Diagnose) ->
     assert "owned" not in text
     assert "\x1b[2J" not in text
     assert "[bold red]x[/]" in text, "markup of a log is text"
+
+
+def test_a_report_without_output_is_not_called_healthy(diagnose: Diagnose) -> None:
+    report = diagnose({"issue.md": b"# It hangs\n\nMy PyTorch training hangs on two nodes.\n"})
+    assert "Nothing to diagnose: no output of a program in 1 file." in printed(report)
+    assert "Nothing wrong" not in printed(report) + render(report, Format.HTML)
 
 
 def test_nothing_wrong(diagnose: Diagnose) -> None:
