@@ -117,6 +117,21 @@ def test_ctrl_c_ends_what_runs_and_resume_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["name"] for line in results.read_text().splitlines()] == ["torch-a"]
 
 
+def test_ablation_shows_what_the_rule_that_speaks_earns(tmp_path: Path) -> None:
+    add(tmp_path, "torch-no-memory", "")
+    recorded = tmp_path / "torch-no-memory" / "recorded"
+    recorded.mkdir()
+    (recorded / "job.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    done = faults("score", "torch-no-memory", "--ablate", "--zoo", str(tmp_path), "--format", "json")
+    parts = {(part["kind"], part["name"]): part for part in json.loads(done.stdout)["parts"]}
+    assert parts["rule", "OOM001"]["train"]["cause"] == -1
+    assert parts["rule", "OOM001"]["logs"] == ["torch-no-memory"]
+    assert parts["rule", "SEG001"]["logs"] == []
+    text = faults("score", "torch-no-memory", "--ablate", "--zoo", str(tmp_path)).stdout
+    assert "rule OOM001" in text
+    assert "change nothing" in text
+
+
 def test_scores_logs_and_other_tools_reports(zoo: Path, tmp_path: Path) -> None:
     assert (
         faults("run", "--all", "--record", "--zoo", str(zoo), "--venv", sys.prefix, "--keep", str(tmp_path)).returncode
