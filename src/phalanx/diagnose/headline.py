@@ -53,7 +53,7 @@ def _ends(claim: Claim) -> dict[str, str]:
     own = sorted({proof.event.host for proof in claim.roots if proof.event.host})
     peers = [proof.captures["peer"] for proof in claim.roots if "peer" in proof.captures]
     ends = list(dict.fromkeys([*own, *peers]))
-    return {"own_hosts": ", ".join(own), "ends": " and ".join(ends) if len(ends) == 2 else ""}
+    return {"own_hosts": ", ".join(own), "path_ends": " and ".join(ends) if len(ends) == 2 else ""}
 
 
 def _common_place(ranks: frozenset[int], history: History) -> str:
