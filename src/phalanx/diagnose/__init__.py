@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from phalanx.diagnose.advice import what_was_not_checked
+from phalanx.diagnose.advice import helpful, what_was_not_checked
 from phalanx.diagnose.detectors import detect_all
 from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
@@ -54,7 +54,7 @@ def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Repor
     claims = apply_rules(rules, seen, history)
     fired = frozenset(claim.rule.code for claim in claims if claim.rule is not None)
     findings = judge(claims, history)
-    missing = [*seen.unchecked, *what_was_not_checked(findings, history)]
+    missing = [*helpful(seen.unchecked, findings), *what_was_not_checked(findings, history)]
     read = tuple(file.name for file in seen.files)
     empty = () if findings or any(file.has_output for file in seen.files) else read
     return Report(world, tuple(findings), tuple(missing), read, empty), fired

@@ -46,5 +46,11 @@ def what_was_not_checked(findings: Sequence[Finding], history: History) -> list[
     return items
 
 
+def helpful(unchecked: Sequence[Unchecked], findings: Sequence[Finding]) -> list[Unchecked]:
+    """Without what could not have told more: of a rank that raised or was killed, no trace says why."""
+    is_settled = bool(findings) and findings[0].culprit_confidence is Confidence.CONFIRMED
+    return [item for item in unchecked if not (is_settled and item.about == "traces")]
+
+
 def _ended_well(history: History) -> bool:
     return any(entry.finished for file in history.seen.files for entry in file.ranks.values())

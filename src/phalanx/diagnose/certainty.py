@@ -9,7 +9,8 @@ from phalanx.model import Confidence, EventKind
 
 def confidence_of(claim: Claim) -> Confidence:
     """How sure it is that this happened and ended the job: of a rank's own exception or exit status there is no doubt."""
-    if claim.rule is None and claim.confidence is Confidence.POSSIBLE and _is_own(claim):
+    is_open = claim.rule is None or claim.depth is not Claims.CAUSE
+    if is_open and claim.confidence is Confidence.POSSIBLE and _is_own(claim):
         return Confidence.LIKELY if claim.is_communication else Confidence.CONFIRMED
     return claim.confidence
 

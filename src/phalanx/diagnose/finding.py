@@ -7,7 +7,7 @@ from collections import Counter
 from phalanx.diagnose.certainty import cause_confidence, confidence_of, culprit_confidence
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.fixes import fixes_of
-from phalanx.diagnose.headline import headline_of, raised_in, values_of
+from phalanx.diagnose.headline import after_first_sentence, headline_of, raised_in, rule_headline, values_of
 from phalanx.diagnose.history import History
 from phalanx.diagnose.ordinary import is_distributed
 from phalanx.diagnose.quoting import evidence_of, place_of
@@ -20,14 +20,18 @@ from phalanx.model.template import fill
 def as_finding(claim: Claim, history: History) -> Finding:
     """The finding that a claim makes."""
     values = values_of(claim, history)
-    after = _places(claim, history) + (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
+    places = _places(claim, history)
+    after = (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
     if claim.accusation.strategy in ("outlasted", "came-alone") and claim.depth is Claims.VICTIM:
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""
-        after = f" The other ranks had ended well by then: {who} made more calls than they did."
+        places, after = "", f" The other ranks had ended well by then: {who} made more calls than they did."
     distributed, why = is_distributed(claim, history)
-    summary = fill(claim.summary, values) + after
+    message = fill(claim.summary, values)
+    summary = message + places + after
     headline = headline_of(claim, summary, values)
+    is_placed = values["others_at"] and values["others_at"] in headline
+    detail = (after_first_sentence(message) + ("" if is_placed else places) + after).strip()
     if claim.rule is None and raised_in(claim) is not None:
         summary = f"{headline} {summary}".strip()
     return Finding(
@@ -46,6 +50,7 @@ def as_finding(claim: Claim, history: History) -> Finding:
         fixes=fixes_of(claim, claim.symptom, history.world.framework, values),
         evidence=evidence_of(claim.proofs),
         headline=headline,
+        detail=detail if rule_headline(claim, values) else None,
         culprit_confidence=culprit_confidence(claim),
         cause_confidence=cause_confidence(claim),
         place=place_of(claim),

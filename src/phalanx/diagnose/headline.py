@@ -105,11 +105,21 @@ def frame_of(claim: Claim) -> Frame | None:
     return next((frame for proof in accused_first if (frame := proof.event.user_frame)), None)
 
 
+def rule_headline(claim: Claim, values: Mapping[str, str]) -> str:
+    """The first of the rule's headlines that the evidence fills; empty if none."""
+    templates = claim.rule.headlines if claim.rule is not None else ()
+    return next((fill(template, values) for template in templates if is_complete(template, values)), "")
+
+
+def after_first_sentence(text: str) -> str:
+    """A message without the sentence that a headline replaces."""
+    return " ".join(_SENTENCE_ENDS.split(text)[1:])
+
+
 def headline_of(claim: Claim, summary: str, values: Mapping[str, str]) -> str:
     """The rule's own headline where the evidence fills it; else the exception, or the first sentence of the message."""
-    for template in claim.rule.headlines if claim.rule is not None else ():
-        if is_complete(template, values):
-            return fill(template, values)
+    if own := rule_headline(claim, values):
+        return own
     raised = raised_in(claim)
     is_open = claim.rule is None or (claim.depth is not Claims.CAUSE and not claim.is_about_others)
     if raised is not None and is_open:

@@ -98,7 +98,13 @@ def _is_contradicted_by_watch(claim: Claim, history: History) -> bool:
     """Whether it rests on recorders alone where the watch of the same moment saw more: roots, sends and receives, the script's
     conditions and loops are not in them, and a rank that waits for a message has nothing outstanding there."""
     by_trace = bool(claim.roots) and all(proof.event.source == "trace" for proof in claim.roots)
-    return by_trace and any(is_beyond_recorders(event.fact) for event in history.seen.events)
+    if not by_trace:
+        return False
+    stalls = [event.fact for event in history.seen.events if event.fact and event.fact.id.startswith("stall.")]
+    # Recorders only show that a program is elsewhere; the watch saw where.
+    elsewhere = {fact.ranks for proof in claim.roots if (fact := proof.event.fact) and fact.id == "trace.host-stalled"}
+    saw_where = any(fact.ranks in elsewhere and fact.fields.get("own") for fact in stalls)
+    return saw_where or any(is_beyond_recorders(fact) for fact in stalls)
 
 
 def _stage(claim: Claim, history: History) -> Stage | None:

@@ -64,4 +64,4 @@ def _not_judged(job: Traces, found: Sequence[Observation]) -> Iterator[Unchecked
     accused = {rank for one in found if one.kind is Break.NO_TRACE for rank in one.ranks}
     missing = world - job.ranks - accused
     if missing:
-        yield Unchecked(f"collective traces of {name_ranks(missing)}", "the dumps of these ranks")
+        yield Unchecked(f"collective traces of {name_ranks(missing)}", "the dumps of these ranks", about="traces")

@@ -109,6 +109,7 @@ class Finding:
     accused_by: str = ""  # the strategy that found the culprits (docs/design.md)
     because: str = ""  # on what, in a few words for people
     headline: str = ""  # who did what where, in one sentence; `title` names only the class of fault
+    detail: str | None = None  # what the summary adds to the headline; None where that is not told apart
     culprit_confidence: Confidence | None = None  # how sure it is who; None where nobody is accused
     cause_confidence: Confidence | None = None  # how sure it is why
     place: Place | None = None  # the user's line that it happened at

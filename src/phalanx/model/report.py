@@ -73,6 +73,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "accused_by": finding.accused_by,
         "because": finding.because,
         "headline": finding.first_line,
+        "detail": finding.detail,
         "title": finding.title,
         "summary": finding.summary,
         "place": _place(finding.place),

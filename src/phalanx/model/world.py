@@ -52,3 +52,4 @@ class Unchecked:
     what: str
     needs: str
     essential: bool = False  # without it nobody can say that nothing is wrong
+    about: str = ""  # `traces`: of no use where the verdict does not rest on who waited for whom

@@ -11,7 +11,7 @@ from phalanx import __version__
 from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Finding, Report
 from phalanx.model.ranks import name_ranks
-from phalanx.report.wording import certainty, what_headline_leaves_out
+from phalanx.report.wording import best_fixes, certainty, what_headline_leaves_out
 
 _MOST_CELLS = 20_000
 
@@ -27,6 +27,7 @@ def _template() -> Template:
         "ranks": name_ranks,
         "rest": what_headline_leaves_out,
         "certainty": certainty,
+        "fixes": best_fixes,
     }
     return environment.get_template("report.html")
 

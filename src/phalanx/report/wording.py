@@ -22,6 +22,8 @@ def certainty(finding: Finding) -> str:
 
 def what_headline_leaves_out(finding: Finding) -> str:
     """The summary without the sentence that the headline already says."""
+    if finding.detail is not None:
+        return finding.detail
     if finding.summary.startswith(finding.first_line):
         return finding.summary.removeprefix(finding.first_line).strip()
     first, *rest = _SENTENCE_ENDS.split(finding.summary)

@@ -229,5 +229,6 @@ def _kind(one: str, other: str) -> str:
 
 def _shown(row: dict[str, object], kind: str) -> str:
     shape, dtype = (str(row[name] or "?").partition(">") for name in ("shape", "dtype"))
-    words = f"{row['op']} of {shape[0] if shape[0] != '[]' else shape[2]} {dtype[0] or dtype[2]}"
+    size = next((one for one in (shape[0], shape[2]) if one != "[]"), "")
+    words = f"{row['op']} of {size} {dtype[0] or dtype[2]}" if size else str(row["op"])
     return f"{words} from root {row['root']}" if kind == "root" else words
