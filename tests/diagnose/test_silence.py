@@ -87,3 +87,36 @@ def test_a_job_that_is_stopped_while_it_comes_up_does_not_hang(diagnose: Diagnos
         '  File "<frozen importlib._bootstrap_external>", line 729, in _compile_bytecode\nKeyboardInterrupt\n'
     )
     assert diagnose({f"rank{rank}.log": importing for rank in range(2)}).verdict is None
+
+
+def dump(pid: int, *frames: str) -> str:
+    inner = "".join(f"    {frame}\n" for frame in frames)
+    return f'Process {pid}: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread {pid} (idle): "MainThread"\n{inner}    <module> (train.py:130)\n'
+
+
+WAITS = dump(4242, "all_reduce (torch/distributed/distributed_c10d.py:2501)", "train (train.py:88)")
+LOADS = dump(4243, "read (libc.so.6)", "load (train.py:44)", "train (train.py:80)")
+
+
+def test_two_dumps_of_a_job_that_hangs_are_enough(diagnose: Diagnose) -> None:
+    verdict = diagnose({"rank0.txt": WAITS, "rank1.txt": LOADS}).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks, verdict.accused_by) == ("perf.hang", (1,), "outside")
+    assert "train.py:44" in verdict.because
+
+
+def test_a_process_id_is_no_rank(diagnose: Diagnose) -> None:
+    for files in ({"dump.4242.txt": WAITS, "dump.4243.txt": LOADS}, {"dumps.txt": WAITS + LOADS}):
+        report = diagnose(dict(files))
+        assert report.verdict is not None
+        assert report.verdict.culprit_ranks == ()
+        assert report.verdict.symptom == "perf.hang"
+        assert report.world.size is None
+
+
+def test_one_dump_and_dumps_of_a_job_that_goes_on_are_no_hang(diagnose: Diagnose) -> None:
+    assert diagnose({"rank0.txt": WAITS}).verdict is None
+    assert (
+        diagnose({"rank0.log": steps(20) + WAITS + steps(60), "rank1.log": steps(20) + LOADS + steps(60)}).verdict
+        is None
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phalanx.blame import Doing
-from phalanx.diagnose.stack_state import doing_of, is_importing, is_launcher
+from phalanx.diagnose.stack_state import doing_of, is_importing, is_launcher, main_stacks
 from phalanx.model import Event, EventKind, Frame
 
 SCRIPT = Frame("/home/user/train.py", 88, "train")
@@ -36,3 +36,11 @@ def test_a_launcher_is_no_rank() -> None:
 def test_a_process_that_is_still_importing() -> None:
     assert is_importing(stack(SCRIPT, Frame("<frozen importlib._bootstrap>", 1, "_find_and_load")))
     assert not is_importing(stack(SCRIPT))
+
+
+def test_of_several_threads_the_one_that_runs_the_script_counts() -> None:
+    helper = stack(Frame("/usr/lib/python3.11/threading.py", 331, "wait"))
+    first, last = stack(SCRIPT), stack(SCRIPT, Frame("/home/user/data.py", 17, "load"))
+    assert main_stacks([helper, first]) == [first]
+    assert main_stacks([first, helper]) == [first]
+    assert main_stacks([first, last]) == [last]

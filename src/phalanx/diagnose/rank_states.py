@@ -8,7 +8,7 @@ from typing import Any
 
 from phalanx.blame import Doing, Ending, GroupCall, Line, RankState, Words
 from phalanx.diagnose.history import History
-from phalanx.diagnose.stack_state import doing_of, is_launcher
+from phalanx.diagnose.stack_state import doing_of, main_stacks
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.model import Event, EventKind, Rank
 from phalanx.sources.readers.watchdogs import DUMP
@@ -19,11 +19,7 @@ _UNNAMED_GROUP = "default"  # of a time-out that does not say in which group
 def rank_states(history: History, victims: frozenset[int]) -> dict[int, RankState]:
     """One row for each rank that left a sign. `victims`: ranks whose only words are that a peer was lost."""
     stated = stated_otherwise(history)
-    living = {
-        event.rank: doing_of(event)
-        for event in history.seen.events
-        if event.kind is EventKind.STACK and not is_launcher(event)
-    }
+    living = {event.rank: doing_of(event) for event in main_stacks(history.seen.events)}
     waited = {event.rank for event in history.seen.events if event.kind is EventKind.TIMEOUT}
     raised = {event.rank for event in history.exceptions}
     reasons = {event.rank: why for event in history.seen.events if (why := _reason(event)) is not None}

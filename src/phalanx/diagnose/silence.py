@@ -1,6 +1,6 @@
-"""Hangs that nobody put into words: the job was ended from outside while ranks stood still.
+"""Hangs that nobody put into words: the job was ended from outside, or its stacks were dumped, while ranks stood still.
 
-A stack that an interruption printed tells where each rank was: those inside a collective were waiting, the rank that
+A stack tells where each rank was: those inside a collective were waiting, the rank that
 was elsewhere is whom they waited for.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from phalanx.blame import Doing
 from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
-from phalanx.diagnose.stack_state import doing_of, is_importing, is_launcher
+from phalanx.diagnose.stack_state import doing_of, is_importing, main_stacks
 from phalanx.diagnose.stage import stage_of
 from phalanx.diagnose.world import CONNECTED
 from phalanx.knowledge.rule import Blame, Claims
@@ -20,14 +20,16 @@ _SYMPTOMS: dict[Stage | None, str] = {Stage.COMM: "comm.hang-timeout", Stage.PRE
 
 
 def find_silent_hang(history: History) -> list[Claim]:
-    """At most one claim, and only if the job was ended from outside and did not end well."""
+    """At most one claim: the job was ended from outside and did not end well, or its stacks were dumped while it stood still."""
     ranks = history.world.ranks
     ended_well = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
-    if not history.was_interrupted or history.is_clean or ended_well or history.is_supervised:
+    if history.is_clean or ended_well or history.is_supervised:
         return []  # a watch that looked all the time would have said so
-    stacks = [event for event in history.seen.events if event.kind is EventKind.STACK and not is_launcher(event)]
+    stacks = main_stacks(history.seen.events)
+    if not history.was_interrupted and not _were_dumped(stacks, history):
+        return []
     waiting = [event for event in stacks if doing_of(event) is Doing.WAITING]
-    elsewhere = [event for event in stacks if event not in waiting and event.rank is not None]
+    elsewhere = [event for event in stacks if event not in waiting]
     starving = [event for event in stacks if doing_of(event) is Doing.DATA]
     if stacks and not waiting and len(history.world.all_ranks) < 2:
         return []  # one process, stopped in the middle of its own work: nothing says that it stood still
@@ -39,13 +41,14 @@ def find_silent_hang(history: History) -> list[Claim]:
     proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]
     if not proofs:
         proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
+    ended = history.was_interrupted
     return [
         Claim(
             rule=None,
             symptom=_symptom(stage, history),
-            cause="stopped-from-outside-while-waiting",
-            title="The job stood still until it was ended from outside",
-            summary=_summary(waiting, elsewhere, starving),
+            cause="stopped-from-outside-while-waiting" if ended else "waits-in-its-stacks",
+            title="The job stood still until it was ended from outside" if ended else "The job hangs: its stacks wait",
+            summary=_summary(waiting, elsewhere, starving, "; the job was then ended from outside" if ended else ""),
             depth=Claims.SYMPTOM,
             blame=Blame.SILENT,
             fatal=True,
@@ -58,19 +61,26 @@ def find_silent_hang(history: History) -> list[Claim]:
     ]
 
 
+def _were_dumped(stacks: list[Event], history: History) -> bool:
+    """Somebody asked two or more living processes where they are, one of them waits, and none is known to have gone on."""
+    dumped = [event for event in stacks if event.source == "stack" and not history.went_on_after(event)]
+    processes = {(event.file, event.rank, event.data.get("pid")) for event in dumped}
+    return len(processes) > 1 and any(doing_of(event) is Doing.WAITING for event in dumped)
+
+
 def _symptom(stage: Stage | None, history: History) -> str:
     """Where nothing tells the stage, ranks that had found one another were past the set-up."""
     connected = any(file.signs[CONNECTED] for file in history.seen.files)
     return _SYMPTOMS.get(stage, "perf.hang") if stage is not None or connected else "comm.hang-timeout"
 
 
-def _summary(waiting: list[Event], elsewhere: list[Event], starving: list[Event]) -> str:
+def _summary(waiting: list[Event], elsewhere: list[Event], starving: list[Event], end: str) -> str:
     if starving and not waiting:
-        return f"{{ranks|The process}} waited for its own data{_where(starving[0])}: the workers or threads that load it stood still or were gone. The job was then ended from outside."
+        return f"{{ranks|The process}} waited for its own data{_where(starving[0])}: the workers or threads that load it stood still or were gone{end}."
     if waiting and elsewhere:
-        return f"{{ranks|Some ranks}} waited in a collective{_where(waiting[0])}, while {{culprits|another rank}} was elsewhere{_where(elsewhere[0])}; the job was then ended from outside."
+        return f"{{ranks|Some ranks}} waited in a collective{_where(waiting[0])}, while {{culprits|another process}} was elsewhere{_where(elsewhere[0])}{end}."
     if waiting:
-        return f"{{ranks|The process}} waited for other ranks{_where(waiting[0])} until the job was ended from outside{{culprits?; {{culprits}} did not come}}."
+        return f"{{ranks|The processes}} waited for other ranks{_where(waiting[0])}{{culprits?; {{culprits}} never joined}}{end}."
     return "The job made no more progress and was ended from outside{culprits?; {culprits} is behind the others}."
 
 

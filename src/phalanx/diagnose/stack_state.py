@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from phalanx.blame import Doing
-from phalanx.model import Event
+from phalanx.model import Event, EventKind
 
 _WAITS = re.compile(
     r"all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|synchronize|\bwait\b|recv|_engine_run_backward|\bbackward\b|run_backward"
@@ -28,6 +29,22 @@ def doing_of(event: Event) -> Doing:
     if any(_WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in inner):
         return Doing.WAITING
     return Doing.RUNNING
+
+
+def main_stacks(events: Iterable[Event]) -> list[Event]:
+    """Of each process that was asked or interrupted where it stood, the last stack of the thread that runs the script."""
+    found: dict[tuple[str, int | None, object], Event] = {}
+    for event in events:
+        if event.kind is not EventKind.STACK or is_launcher(event):
+            continue
+        process = (event.file, event.rank, event.data.get("pid"))
+        if process not in found or _runs_script(event) or not _runs_script(found[process]):
+            found[process] = event
+    return list(found.values())
+
+
+def _runs_script(event: Event) -> bool:
+    return any(frame.function == "<module>" or frame.is_user_code for frame in event.frames)
 
 
 def is_launcher(event: Event) -> bool:

@@ -74,7 +74,7 @@ _INSIDE_ANYWHERE = (
 )
 _INSIDE_AT_FIRST = (
     r"^\s*(?:\[[^\]]{1,40}\]\s*)?(?:\w+[- ]){0,2}rank[ :=_#]*(?P<b>\d+)\s*(?:[:|\]),/-]|(?=\b(?:step|epoch|iter|loss|batch)\b))"
-    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s"
+    r"|^\s*(?:worker|process|proc|trainer)[ :=_#]*(?P<c>\d+)\s*[:|\])]\s(?!\S*python)"  # `Process 4242: python train.py` is py-spy's
     r"|^\s*[\[(<]?(?:worker|process|proc|trainer|replica|task)[ :=_#-]*(?P<f>\d+)(?:\s?(?:/|of)\s?\d+)?\s?[\])>:|,]?\s+(?=(?:step|epoch|iter|loss|batch)\b)"
 )
 _INSIDE = re.compile(f"{_INSIDE_ANYWHERE}|{_INSIDE_AT_FIRST}", re.I)

@@ -20,6 +20,7 @@ TRIGGERS = ("(most recent call first):", '"MainThread"')
 _FAULTHANDLER = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 _PY_SPY = re.compile(r"^\s+(?P<function>\S.*?) \((?P<file>[^():]+):(?P<line>\d+)\)$")
 _THREAD = re.compile(r"^\s*(?:Current thread|Thread) ")
+_PROCESS = re.compile(r"^Process (?P<pid>\d+): ")
 
 
 def read(window: Window) -> Iterator[Event]:
@@ -29,12 +30,15 @@ def read(window: Window) -> Iterator[Event]:
     frames = []
     for _, text in window.following(120):
         frame = frame_of(text)
-        if frame is None:
-            break
-        frames.append(frame)
+        if frame is not None:
+            frames.append(frame)
+        elif not text[:1].isspace() or _THREAD.match(text):
+            break  # py-spy shows native frames and arguments between those of Python
     if frames:
         frames.reverse()
-        yield window.event(EventKind.STACK, "stack", text=f"in {frames[-1].function}", frames=tuple(frames))
+        named = next((match for text in window.preceding(4) if (match := _PROCESS.match(text))), None)
+        data: dict[str, object] = {"pid": int(named["pid"])} if named else {}
+        yield window.event(EventKind.STACK, "stack", text=f"in {frames[-1].function}", frames=tuple(frames), data=data)
 
 
 def frame_of(text: str) -> Frame | None:
