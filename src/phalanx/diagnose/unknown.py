@@ -34,9 +34,16 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
         if claim.depth is not Claims.VICTIM and claim.fatal
         for proof in claim.roots
     }
+    suffered: dict[tuple[str, int | None], int] = {}  # where a rank first said, by a rule, that it lost its peers
+    for claim in claims:
+        for proof in claim.roots if claim.depth is Claims.VICTIM and claim.fatal else ():
+            at = (proof.event.file, proof.event.rank)
+            suffered[at] = min(proof.event.line, suffered.get(at, proof.event.line))
     last: dict[tuple[str, int | None], Event] = {}
     for event in history.exceptions:
         speaker = (event.file, event.rank)
+        if event.rank is not None and event.line > suffered.get(speaker, event.line):
+            continue  # what a rank raises after that is what follows from it
         if speaker in speakers_explained or (event.file, event.line) in explained or history.went_on_after(event):
             continue
         if (_only_passes_on(event) and len(history.exceptions) > 1) or _is_launchers_own(event):
