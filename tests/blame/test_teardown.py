@@ -25,9 +25,10 @@ def test_a_kill_long_after_the_first_failure_is_the_launchers() -> None:
     assert killed_by_launcher({0: Exit(1, at=100.0), 1: Exit(-9, at=101.0)}) == frozenset()
 
 
-def test_an_abort_that_the_watchdog_announced_is_no_death_of_its_own() -> None:
-    exits = {0: Exit(-6), 1: Exit(-6), 2: Exit(-6, at=None)}
-    assert own_endings(exits, announced=frozenset({0, 1})) == {2}
+def test_an_abort_that_a_watchdog_announced_or_that_several_share_is_no_death_of_its_own() -> None:
+    assert own_endings({0: Exit(-6), 1: Exit(1)}) == {0, 1}
+    assert own_endings({0: Exit(-6), 1: Exit(1)}, announced=True) == {1}
+    assert own_endings({0: Exit(-6), 1: Exit(-6), 2: Exit(-11)}) == {2}
 
 
 def test_a_supervisor_knows_whom_it_ended() -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 CONNECTING = "connecting"  # in place of a group's name: the rank waits for its peers to connect
+UNNAMED = "?"  # the group of calls that do not say in which group they were made
 _POINT_TO_POINT = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 
 

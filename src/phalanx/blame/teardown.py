@@ -29,24 +29,26 @@ def own_endings(
     *,
     supervised: bool = False,
     waited: bool = False,
-    announced: frozenset[int] = frozenset(),
+    announced: bool = False,
 ) -> frozenset[int]:
     """The ranks that ended by themselves, and not well.
 
     `supervised`: the reporter knows whom it ended itself. `waited`: ranks gave up waiting, so a SIGKILL is the clean-up
-    after that. `announced`: ranks whose own watchdog said that it takes the process down.
+    after that. `announced`: a watchdog said that it takes processes down, so an abort is its doing. Several ranks that abort
+    alike lost a peer: that is how communication libraries end a process.
     """
     if supervised:
         return frozenset(rank for rank, one in exits.items() if one.code != 0 and not one.by)
     all_alike = len(exits) > 1 and len({one.code for one in exits.values()}) == 1
     late = killed_by_launcher(exits)
+    aborts = announced or sum(one.code == -signal.SIGABRT for one in exits.values()) > 1
     return frozenset(
         rank
         for rank, one in exits.items()
         if one.code != 0
         and one.code not in FROM_OUTSIDE
         and not (one.code == -signal.SIGKILL and (all_alike or waited or rank in late))
-        and not (one.code == -signal.SIGABRT and rank in announced)
+        and not (one.code == -signal.SIGABRT and aborts)
     )
 
 

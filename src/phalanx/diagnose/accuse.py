@@ -189,6 +189,9 @@ def _never_met(claim: Claim, history: History) -> frozenset[int]:
     missing = {
         int(c["size"]) - int(c["joined"]) for p in claim.roots if (c := p.captures).get("joined") and c.get("size")
     }
+    unseen = history.world.all_ranks - history.world.seen
+    if missing == {len(unseen)}:
+        return unseen  # as many did not join as nothing is seen of
     apart = frozenset(
         event.rank for event in history.exceptions if event.rank is not None and _UNREACHED.search(event.text)
     )

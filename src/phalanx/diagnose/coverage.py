@@ -17,11 +17,21 @@ def coverage_of_absence(history: History) -> Coverage:
     everyone = history.world.all_ranks
     if history.is_supervised:
         return Coverage(everyone, "the supervisor's record")
-    if everyone <= {file.rank for file in history.seen.files}:
-        return Coverage(everyone, "a file for each rank")
+    if any(event.kind is EventKind.EXIT and event.source == "record" for event in history.seen.events):
+        return Coverage(everyone, "the launcher's record of exits")
+    owners = frozenset(file.rank for file in history.seen.files if file.rank is not None)
+    if len(owners) > 1 and not _speaks_for_all(history):
+        return Coverage(
+            owners & everyone, "a file for each rank"
+        )  # a rank without one may just not have been collected
     if history.lacks_lines or history.breaks_off or _is_excerpt(history):
         return Coverage()
     return Coverage(everyone, "the job's log")
+
+
+def _speaks_for_all(history: History) -> bool:
+    """Beside files of single ranks there is a log in which several ranks speak."""
+    return any(file.rank is None and sum(rank is not None for rank in file.ranks) > 1 for file in history.seen.files)
 
 
 def _is_excerpt(history: History) -> bool:

@@ -110,10 +110,23 @@ class History:
             self._endings,
             supervised=self.is_supervised,
             waited=any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events),
-            announced=announced_by_watchdog(self.seen.events),
+            announced=bool(announced_by_watchdog(self.seen.events)),
         )
         ended = FROM_OUTSIDE | {0}
-        return [event for event in self._exits if event.rank in own and event.data["code"] not in ended]
+        known = [event for event in self._exits if event.rank in own and event.data["code"] not in ended]
+        return known or [event for event in self._exits_of_nobody if event.data["code"] not in ended]
+
+    @cached_property
+    def _exits_of_nobody(self) -> list[Event]:
+        """Exits of which only the rank within some node is known, and that are not the doing of a watchdog or a launcher."""
+        exits = [event for event in self.seen.events if event.kind is EventKind.EXIT and event.rank is None]
+        waited = any(event.kind in (EventKind.TIMEOUT, EventKind.STALL) for event in self.seen.events)
+        taken_down = (-signal.SIGKILL, -signal.SIGABRT) if waited else ()
+        return [
+            event
+            for event in exits
+            if event.data["code"] not in taken_down and not self._ended_well_after(event) and not self._outlived(event)
+        ]
 
     @cached_property
     def _endings(self) -> dict[int, Exit]:
@@ -206,7 +219,7 @@ class History:
         """By file, the ends with an error that it tells of."""
         found: dict[str, list[Event]] = {}
         for event in self.seen.events:
-            if event.kind is EventKind.EXIT and event.rank is not None and event.data["code"] != 0:
+            if event.kind is EventKind.EXIT and event.data["code"] != 0:
                 found.setdefault(event.file, []).append(event)
         return found
 
@@ -237,8 +250,19 @@ class History:
         ]
         return {int(rank) for other in near for rank in other.data.get("missing", ())}
 
+    @cached_property
+    def _console_of_recovery(self) -> str | None:
+        """The log of all ranks that says that the job is done, where nobody's death is left unrecovered: it stands for the job."""
+        shared = [
+            file for file in self.seen.files if file.rank is None and any(one.finished for one in file.ranks.values())
+        ]
+        failed = any(event.kind is EventKind.EXIT and event.data["code"] != 0 for event in self.seen.events)
+        return shared[0].name if failed and not any(self.exit_codes.values()) and len(shared) == 1 else None
+
     def went_on_after(self, event: Event) -> bool:
-        """The rank trained on, or ended well, after this event."""
+        """The rank trained on, or ended well, after this event; or the job did, started again."""
+        if self._console_of_recovery is not None and event.file != self._console_of_recovery:
+            return True
         if self.is_clean or (event.rank is None and self._ended_well_after(event)):
             return True
         if event.source == "watch":

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from phalanx.blame import Doing, Ending, GroupCall, Line, RankState, Words
+from phalanx.blame.table import UNNAMED
 from phalanx.diagnose.history import History
 from phalanx.diagnose.stack_state import doing_of, main_stacks
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.model import Event, EventKind, Rank
 from phalanx.sources.readers.watchdogs import DUMP
-
-_UNNAMED_GROUP = "default"  # of a time-out that does not say in which group
 
 
 def rank_states(history: History, victims: frozenset[int]) -> dict[int, RankState]:
@@ -99,7 +98,7 @@ def _calls(history: History, reasons: dict[int | None, dict[str, Any]]) -> dict[
 def _timed_out(event: Event) -> GroupCall:
     data = event.data
     return GroupCall(
-        str(data.get("group") or _UNNAMED_GROUP),
+        str(data.get("group") or UNNAMED),
         int(data["seq"]),
         str(data.get("op", "")),
         str(data.get("sizes", "")),

@@ -187,3 +187,21 @@ def test_point_to_point_calls_differ_by_nature() -> None:
         for rank, op in enumerate(("send", "recv"))
     ]
     assert not accuse(table(*ends, about=About.CALLS)).ranks
+
+
+def test_who_raised_by_itself_while_the_others_lost_it() -> None:
+    own = RankState(2, Doing.GONE, words=Words.OWN)
+    found = accuse(table(waiting(0), waiting(1), own))
+    assert (found.ranks, found.strategy) == ({2}, "raised")
+
+
+def test_ranks_that_were_taken_down_with_one_that_failed_are_not_missed() -> None:
+    stood = [waiting(rank) for rank in range(6)] + [RankState(6, words=Words.OWN), RankState(8, words=Words.OWN)]
+    judged = table(*stood, size=9, covered=True)
+    assert 7 not in accuse(judged, without=frozenset({"raised"})).ranks
+
+
+def test_numbers_without_a_group_accuse_one_rank_only() -> None:
+    ranks = [waiting(rank, 812 + (rank > 4), group="?") for rank in range(7)]
+    assert not accuse(table(*ranks)).ranks
+    assert accuse(table(*ranks[:6])).ranks == {5}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phalanx.blame.quorum import is_minority, odd_ones
-from phalanx.blame.table import About, Accusation, RankTable
+from phalanx.blame.table import UNNAMED, About, Accusation, RankTable
 from phalanx.model.ranks import name_ranks
 
 ORDER = 70
@@ -19,10 +19,12 @@ def accuse(table: RankTable) -> Accusation | None:
         odd = odd_ones(reached, reached)
         if len(reached) == 2:
             odd = frozenset({min(reached, key=lambda rank: reached[rank])})
+        if group == UNNAMED and len(odd) > 1:
+            continue  # they may be of another group
         if is_minority(odd, reached, directed=True) and odd < table.everyone:
             rest = next(number for rank, number in reached.items() if rank not in odd)
             own = ", ".join(sorted({str(reached[rank]) for rank in odd}))
-            where = f" of group {group}" if group else ""
+            where = f" of group {group}" if group not in ("", UNNAMED) else ""
             because = f"{name_ranks(odd)} at call {own}{where}, the others at {rest}"
             return Accusation(odd, "behind", because)
     return None
