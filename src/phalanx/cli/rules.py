@@ -13,6 +13,8 @@ from phalanx.diagnose.cases import check_rule, write_messages
 from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fault_count, load_figures
 from phalanx.knowledge.pack import load_pack, removed_codes
+from phalanx.lint.rule import Loaded
+from phalanx.lint.rule import load_rules as load_lint_rules
 
 rules_app = typer.Typer(no_args_is_help=True, help="The knowledge, readable: list, explain and test the rules.")
 Codes = Annotated[list[str] | None, typer.Argument(help="Codes such as HNG001; all rules if none is given.")]
@@ -61,7 +63,11 @@ def list_rules(
 
 @rules_app.command(epilog="Example: phalanx rules explain HNG001")
 def explain(code: Annotated[str, typer.Argument(help="The rule's code.")]) -> None:
-    """What a rule means, how to confirm it, how to mend it."""
+    """What a rule means, how to confirm it, how to mend it; for codes of `phalanx check train.py` too."""
+    lint = next((loaded for loaded in load_lint_rules() if loaded.rule.code == code.upper()), None)
+    if lint is not None:
+        _explain_lint(lint)
+        return
     rule = _pick([code])[0]
     share = distributed_share(rule.symptom)
     parts = [
@@ -78,6 +84,29 @@ def explain(code: Annotated[str, typer.Argument(help="The rule's code.")]) -> No
     from rich.markdown import Markdown  # loads a lexer for every language: only where it is shown
 
     Console().print(Markdown("\n\n".join(parts)))
+
+
+def _explain_lint(loaded: Loaded) -> None:
+    rule = loaded.rule
+    head = (
+        f"Symptom `{rule.symptom}` ({SYMPTOMS[rule.symptom].looks_like}); cause `{rule.cause}`; fix `{rule.pattern}`."
+    )
+    related = sorted(other.code for other in load_rules() if other.cause == rule.cause)
+    if related:
+        head += f" In logs the same fault is {', '.join(related)}."
+    from rich.markdown import Markdown
+
+    rest = loaded.documentation.removeprefix(loaded.title)
+    Console().print(Markdown(f"# {rule.code}: {loaded.title}\n\n{head}\n\n{rest}"))
+
+
+@rules_app.command("scripts")
+def script_rules() -> None:
+    """The rules of `phalanx check train.py`: code, group, symptom, title."""
+    for loaded in load_lint_rules():
+        note = "" if loaded.rule.default else " (only if selected)"
+        typer.echo(f"{loaded.rule.code}  {loaded.group:<13} {loaded.rule.symptom:<42} {loaded.title}{note}")
+    typer.echo(f"{len(load_lint_rules())} rules", err=True)
 
 
 @rules_app.command("test", epilog="Example: phalanx rules test HNG001 --write-messages")
