@@ -45,7 +45,10 @@ def repair_files(repairs: dict[Path, list[Hit]], *, write: bool) -> str:
         after = repaired(plain, hits)
         if after == plain:
             continue
-        compile(after, str(path), "exec", dont_inherit=True)  # a repair never leaves a file that does not parse
+        try:
+            compile(after, str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            continue  # a repair never leaves a file that does not parse
         shown.append(diff(path, plain, after))
         if write:
             ending = "\r\n" if "\r\n" in before else "\n"

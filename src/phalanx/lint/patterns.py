@@ -118,14 +118,18 @@ def column(context: Context, line: int, offset: int) -> int:
     return len(context.module.lines[line - 1].encode()[:offset].decode(errors="replace"))
 
 
-def append_argument(context: Context, call: ast.Call, text: str) -> Edit:
-    """Add an argument at the end of a call."""
-    line, end = call.end_lineno or call.lineno, call.end_col_offset or 0
-    at = column(context, line, end) - 1
-    before = context.module.lines[line - 1][:at].rstrip()
-    is_empty = not call.args and not call.keywords
-    joint = "" if is_empty or before.endswith(",") else ", "
-    return Edit((line, at), (line, at), (joint or (" " if before.endswith(",") else "")) + text)
+def append_argument(context: Context, call: ast.Call, text: str) -> tuple[Edit, ...]:
+    """Add an argument behind the last one; nothing where brackets or comments around it make that uncertain."""
+    items: list[ast.expr] = [*call.args, *(item.value for item in call.keywords)]
+    last = max(items, key=lambda item: (item.end_lineno or 0, item.end_col_offset or 0), default=None)
+    end = (call.end_lineno or 1, column(context, call.end_lineno or 1, call.end_col_offset or 0))
+    if last is None:
+        return (Edit((end[0], end[1] - 1), (end[0], end[1] - 1), text),)
+    at = (last.end_lineno or 1, column(context, last.end_lineno or 1, last.end_col_offset or 0))
+    lines = context.module.lines[at[0] - 1 : end[0]]
+    between = "\n".join(lines)[at[1] :]
+    between = between[: len(between) - (len(lines[-1]) - end[1])]
+    return (Edit(at, at, f", {text}"),) if between.replace(",", "").strip() == ")" else ()
 
 
 def drop_keyword(context: Context, call: ast.Call, name: str) -> Edit | None:

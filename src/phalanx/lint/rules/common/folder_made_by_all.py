@@ -66,7 +66,7 @@ def check(context: Context) -> Iterator[Hit]:
         if caught or (path is not None and context.ranks.depends(path, scope)) or context.is_main_of_spawn(scope):
             continue
         is_mkdir = context.name(call.func, scope) == "os.mkdir"
-        edits = () if is_mkdir else (append_argument(context, call, "exist_ok=True"),)
+        edits = () if is_mkdir else append_argument(context, call, "exist_ok=True")
         do = "Use `os.makedirs(…, exist_ok=True)`." if is_mkdir else ""
         yield Hit(
             call,

@@ -76,7 +76,7 @@ def check(context: Context) -> Iterator[Hit]:
     whole = {
         name
         for name, found in context.module.scope.bindings.items()
-        if any(b.target in ("tensorflow", "keras", "tensorflow.keras") for b in found)
+        if all(b.target in ("tensorflow", "keras", "tensorflow.keras") for b in found)
     }
     found = [
         (node, context.inference.dotted(node, scope) or "")

@@ -78,11 +78,11 @@ def check(context: Context) -> Iterator[Hit]:
         ]
         if any(c.args and call.args and ast.dump(c.args[0]) == ast.dump(call.args[0]) for c in others):
             continue  # the other branch maps it
-        edit = append_argument(context, call, 'map_location="cpu"')
+        edits = append_argument(context, call, 'map_location="cpu"')
         yield Hit(
             call,
             f"`{context.text(call)}` puts the tensors where they were saved from, mostly GPU 0, on every rank",
-            edits=(edit,),
+            edits=edits,
         )
 
 
