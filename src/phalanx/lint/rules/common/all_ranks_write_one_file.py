@@ -126,5 +126,9 @@ def _from_outside(part: ast.Name, context: Context, scope: Scope, depth: int) ->
             if not handed or any(_differs(given, context, at, depth - 1) for given, at in handed if given is not part):
                 return True
         elif binding.kind == "with":
-            return binding.value is not None and _differs(binding.value, context, where, depth - 1)
+            call = binding.value
+            is_open = (
+                isinstance(call, ast.Call) and context.name(call.func, where) == "builtins.open" and bool(call.args)
+            )
+            return not is_open or not isinstance(call, ast.Call) or _differs(call.args[0], context, where, depth - 1)
     return False

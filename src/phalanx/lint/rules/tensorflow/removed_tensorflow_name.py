@@ -71,7 +71,7 @@ _REMOVED = {
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Attributes and imports; the first of each name. Files for TensorFlow 1 as a whole get one finding."""
+    """Attributes and imports. A file that is for TensorFlow 1 as a whole gets one finding."""
     seen = set()
     whole = {
         name
@@ -87,12 +87,13 @@ def check(context: Context) -> Iterator[Hit]:
     found += [(b.node, canonical(b.target)) for bindings in imported for b in bindings if b.kind == "import"]
     for node, name in found:
         old = next((key for key in _REMOVED if name == key or name.startswith(key + ".")), None)
+        family = old.partition(".")[0] if old is not None else ""
         if (
             old is not None
-            and old not in seen
+            and family not in seen
             and not any(isinstance(p, (ast.Try, ast.If)) for p, _ in context.module.ancestors(node))
         ):
-            seen.add(old)
+            seen.add(family)
             yield Hit(
                 node,
                 f"Current releases no longer have `{old.replace('tensorflow.', 'tf.')}`",

@@ -71,8 +71,8 @@ def check(context: Context) -> Iterator[Hit]:
         function = context.inference.symbol(call.args[0], scope) if call.args else None
         for made, where in context.calls(INIT) if function is not None and isinstance(count, int) else ():
             size = argument(made, 3, "world_size")
-            if where is not function or size is None:
-                continue
+            if where is not function or size is None or context.guard(made, where) is not None:
+                continue  # a group of some of the processes
             handed = (
                 context.inference.handed(where, size.id)
                 if isinstance(size, ast.Name) and where.bindings.get(size.id, [None])[0] is not None
