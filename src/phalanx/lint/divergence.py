@@ -55,8 +55,11 @@ class _Finder:
 
     def branches(self) -> Iterator[Divergence]:
         for branch, scope in self.module.branches:
-            if self.differs(branch.test, scope):
-                yield from self._branch(branch, scope)
+            found = list(
+                self._branch(branch, scope)
+            )  # what would follow, before the dearer question whether ranks differ
+            if found and self.differs(branch.test, scope):
+                yield from found
 
     def _branch(self, branch: ast.If, scope: Scope) -> Iterator[Divergence]:
         body = self.collectives.reached(branch.body, scope)

@@ -18,6 +18,8 @@ class LocalData:
     def __init__(self, inference: Inference, collectives: Collectives) -> None:
         self.inference, self.collectives = inference, collectives
         self._busy: set[object] = set()
+        self._known: dict[object, bool] = {}
+        self._training: dict[Scope, bool] = {}
         self._targets: dict[Scope, set[str]] = {}
         self._reduced: dict[Scope, dict[str, list[ast.Call]]] = {}
 
@@ -35,8 +37,14 @@ class LocalData:
 
     def _local(self, name: ast.Name, scope: Scope) -> bool:
         key = (name.id, position(name), scope)
-        if key in self._busy or len(self._busy) > _DEPTH or self._is_reduced(name, scope):
-            return False
+        known = self._known.get(key)
+        if known is None:
+            if key in self._busy or len(self._busy) > _DEPTH or self._is_reduced(name, scope):
+                return False
+            known = self._known[key] = self._look(name, scope, key)
+        return known
+
+    def _look(self, name: ast.Name, scope: Scope, key: object) -> bool:
         self._busy.add(key)
         try:
             for binding, where in self.inference.reaching(name.id, name, scope):
@@ -68,11 +76,11 @@ class LocalData:
         function = self.inference.symbol(value.func, scope) if isinstance(value, ast.Call) else None
         if function is None or not function.is_function:
             return False
-        return any(
-            isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-            for node in function.body
-            for call in calls_in(node)
-        )
+        known = self._training.get(function)
+        if known is None:
+            calls = (call for node in function.body for call in calls_in(node))
+            known = self._training[function] = any(getattr(call.func, "attr", "") == "backward" for call in calls)
+        return known
 
     def _reduces(self, node: ast.AST, scope: Scope) -> bool:
         """Whether an expression holds a call that reaches a collective: its result is agreed on."""
