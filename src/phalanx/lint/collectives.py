@@ -34,6 +34,7 @@ COLLECTIVES: dict[str, str] = {
     DDP: "DistributedDataParallel()",
     FSDP: "FullyShardedDataParallel()",
 }  # fmt: skip
+_OF_SHARDED = frozenset({"get_model_state_dict", "get_state_dict", "get_optimizer_state_dict"})
 _KERAS, _FITS = ("keras.Sequential.", "keras.Model."), (".fit", ".evaluate", ".predict")
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
@@ -75,6 +76,8 @@ class Collectives:
         """The collective over all ranks that a call is; None for others and for those of a smaller group."""
         name = self.inference.dotted(call.func, scope)
         found = COLLECTIVES.get(name or "")
+        if found in _OF_SHARDED and not self.synchronises(scope.module):
+            return None  # of a model that is not sharded here it is no collective
         if found is not None:
             return None if self._has_group(call, found, scope) else found
         if (

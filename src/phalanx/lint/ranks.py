@@ -59,6 +59,8 @@ class Ranks:
         if isinstance(node, ast.Subscript):
             return self._subscript(node, scope)
         if isinstance(node, ast.Compare):
+            if isinstance(node.left, ast.Tuple):
+                return False  # a key that is looked up
             return not _asks_whether_distributed(node) and any(
                 self.depends(part, scope) for part in (node.left, *node.comparators)
             )

@@ -59,7 +59,9 @@ _DEPTH = 5
 
 def check(context: Context) -> Iterator[Hit]:
     """Unguarded writes with a path that does not depend on the rank."""
-    if not (context.is_torch_job or context.is_horovod_job):
+    if not (
+        context.sets_up_torch or context.calls("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
+    ):
         return
     for call, scope in (
         *context.calls("torch.save", "pickle.dump", "joblib.dump", "numpy.save", "numpy.savez"),
