@@ -46,7 +46,7 @@ RULE = Rule(
     is_distributed=False,
 )
 
-_HARMLESS = frozenset({"requires_grad_", "share_memory_", "retain_grad", "register_hook"})
+_HARMLESS = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_grad", "register_hook"})
 
 
 def check(context: Context) -> Iterator[Hit]:
