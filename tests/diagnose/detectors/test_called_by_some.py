@@ -99,3 +99,15 @@ def test_a_file_that_has_changed_since_is_not_believed(diagnose: Diagnose, scrip
     verdict = diagnose(alone + backward(script, 1) + backward(script, 2)).verdict
     assert verdict is not None
     assert verdict.rule != "CER062"
+
+
+def test_most_ranks_under_a_condition_are_not_the_odd_ones(diagnose: Diagnose, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("def main(rank, batch):\n    if rank != 2:\n        dist.barrier()\n    dist.all_reduce(batch)\n")
+    inside = (f"{SITE}/distributed/distributed_c10d.py", 9, "barrier", "work.wait()")
+    most = [failed(rank, LOST, (str(script), 3, "main", "dist.barrier()"), inside) for rank in (0, 1, 3)]
+    beside = (f"{SITE}/distributed/distributed_c10d.py", 9, "all_reduce", "work.wait()")
+    odd = failed(2, LOST, (str(script), 4, "main", "dist.all_reduce(batch)"), beside)
+    verdict = diagnose("".join(most) + odd).verdict
+    assert verdict is not None
+    assert not {0, 1, 3} & set(verdict.culprit_ranks)

@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from phalanx.blame.quorum import is_minority
 from phalanx.diagnose.detectors.protocol import Job
 from phalanx.model import Event, EventKind, Frame
 from phalanx.model.facts import make_fact
@@ -38,8 +39,8 @@ def detect(job: Job) -> Iterator[Event]:
     seen_by_watch = _conditions_of_watch(job)
     conditions = {rank: _condition(event, seen_by_watch.get(rank, "")) for rank, event in ends.items()}
     inside = {rank: found for rank, found in conditions.items() if found}
-    if not inside or len(inside) == len(ends) or len(set(inside.values())) != 1:
-        return
+    if not is_minority(inside, ends, directed=True) or len(set(inside.values())) != 1:
+        return  # where most are under the condition, as under `if rank != 2`, those that are not left the call out
     alone = min(inside)
     event, condition = ends[alone], inside[alone]
     own = event.user_frame

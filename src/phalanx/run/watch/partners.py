@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from phalanx.blame.strategies.wait_cycle import circles as all_circles
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, name_of, value_of
@@ -141,18 +142,8 @@ def left_out_half(frame: Frame, sends: bool) -> str:
 
 def circles(partners: Mapping[int, Partner]) -> list[tuple[int, ...]]:
     """Ranks each of which waits for the next, the last for the first. A send and the receive that takes it are none."""
-    found: list[tuple[int, ...]] = []
-    seen: set[int] = set()
-    for start in sorted(partners):
-        way: list[int] = []
-        rank = start
-        while rank in partners and rank not in seen:
-            seen.add(rank)
-            way.append(rank)
-            rank = partners[rank].rank
-        if rank in way and not _is_under_way(circle := tuple(way[way.index(rank) :]), partners):
-            found.append(circle)
-    return found
+    found = all_circles({rank: partner.rank for rank, partner in partners.items()})
+    return [circle for circle in found if not _is_under_way(circle, partners)]
 
 
 def describe_circle(circle: Sequence[int], partners: Mapping[int, Partner]) -> str:
