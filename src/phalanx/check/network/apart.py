@@ -167,7 +167,7 @@ def judge_port_ranges(survey: Survey, table: Table) -> list[CheckFact]:
                 others=table.name(sources),
                 places=places(shut),
                 open=shown,
-                ports=f"{low}-{high}",
+                ports=f"{low}:{high}",
                 subnet=node.subnet,
             )
         )

@@ -70,7 +70,7 @@ def _high_ports(table: Table) -> list[CheckFact]:
         others=table.name(others),
         places=places(calls),
         open=", ".join(str(port) for port in _open_ports(table.survey, closed[0])),
-        ports=f"{low}-{high}",
+        ports=f"{low}:{high}",
         subnet=nodes[0].subnet,
         icmp=icmp_words(calls) or None,
         evidence=tuple(row for node in nodes for row in _rules(node, "input"))[:6],
@@ -141,7 +141,7 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     if open_ports:
         name = "high-ports-blocked"
         fields["open"] = ", ".join(str(port) for port in open_ports)
-        fields["ports"] = "{}-{}".format(*table.survey.listening[number].get("range", (32768, 60999)))
+        fields["ports"] = "{}:{}".format(*table.survey.listening[number].get("range", (32768, 60999)))
     else:
         name = "incoming-blocked"
         lonely = label if outcome == "no-neighbour" else None
