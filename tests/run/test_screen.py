@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,34 @@ def test_no_color_is_honoured(tmp_path: Path) -> None:
 def test_who_wants_colour(tmp_path: Path, variables: dict[str, str], wanted: bool) -> None:
     with (tmp_path / "file").open("w") as file:
         assert wants_colour(file, variables) is wanted
+
+
+def test_a_reader_that_has_stopped_stops_neither_the_time_limit_nor_the_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import time\nfor i in range(20000): print('line', i)\nprint('end', flush=True)\ntime.sleep(600)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "phalanx",
+        "run",
+        "-n",
+        "1",
+        "--timeout",
+        "6",
+        "--grace",
+        "1",
+        "--bundle",
+        "kept",
+        "train.py",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as job:
+        exited = tmp_path / "kept/attempt0/rank0/exit.json"
+        deadline = time.monotonic() + 90
+        while not exited.exists() and time.monotonic() < deadline:  # nobody reads all the while
+            time.sleep(0.1)
+        assert exited.exists(), "the rank was ended by the time limit"
+        out, _ = job.communicate(timeout=60)
+        assert job.returncode == 124
+    assert (tmp_path / "kept/attempt0/rank0/output.log").read_bytes().endswith(b"end\n")
+    assert out.endswith(b"end\n"), "and what waited is written in the end"

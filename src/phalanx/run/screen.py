@@ -6,10 +6,12 @@ taken away before anything else is written and put back after it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TextIO
@@ -19,6 +21,7 @@ from phalanx.model.ranks import ranges
 from phalanx.run.fold import Said
 
 _COLOURS = (36, 33, 35, 32, 34, 31, 96, 93, 95, 92, 94, 91)
+_MOST_WAITING = 4 << 20  # bytes kept for a reader that is slow
 _PIECE = 4096  # a pipe that is writable takes this much without blocking
 
 
@@ -51,6 +54,9 @@ class Screen:
         self._status = ""
         self._is_shown = False
         self._gone: set[int] = set()
+        self._waiting: dict[int, bytearray] = {}
+        self._is_patient = False
+        self._lock = threading.RLock()
 
     def show(self, lines: list[Said], is_alone: bool) -> None:
         """Lines of ranks, in order. A job of one rank needs no prefix."""
@@ -112,23 +118,42 @@ class Screen:
         self._draw()
 
     def _send(self, descriptor: int, data: bytes) -> None:
-        """Write all of it. Whoever reads us may have gone away: the job goes on, its output is in the bundle."""
+        """Write it, behind what still waits. Whoever reads us may have gone away: the job goes on, its output is in the bundle."""
         if descriptor in self._gone:
             return
-        left = memoryview(data)
-        try:
-            while left:
-                try:
-                    left = left[os.write(descriptor, left[:_PIECE]) :]
-                except BlockingIOError:
-                    select.select([], [descriptor], [], 1.0)
-        except OSError:
-            self._gone.add(descriptor)
+        with self._lock:  # agents' lines are read by threads of their own
+            waiting = self._waiting.setdefault(descriptor, bytearray())
+            waiting += data
+            if len(waiting) > _MOST_WAITING and not self._is_patient:
+                cut = waiting.find(b"\n", len(waiting) - _MOST_WAITING // 2) + 1
+                waiting[:cut] = b"phalanx: the reader is too slow: lines are left out here; the bundle has them all\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what can be written without waiting: a reader that has stopped (`| less`) must not stop the job, its time limit or Ctrl-C."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        for descriptor, waiting in self._waiting.items():
+            try:
+                while waiting and descriptor not in self._gone:
+                    if not select.select([], [descriptor], [], 1.0 if self._is_patient else 0.0)[1]:
+                        if self._is_patient:
+                            continue
+                        break
+                    with contextlib.suppress(BlockingIOError):
+                        del waiting[: os.write(descriptor, bytes(waiting[:_PIECE]))]
+            except (OSError, ValueError):
+                self._gone.add(descriptor)
+                waiting.clear()
 
     def close(self) -> None:
-        """Leave the terminal clean."""
+        """Leave the terminal clean. The ranks have ended: from now on a slow reader is waited for."""
+        self._is_patient = True
         self._clear()
         self._status = ""
+        self.flush()
 
 
 def is_terminal(descriptor: int) -> bool:

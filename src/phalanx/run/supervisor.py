@@ -280,6 +280,7 @@ class Attempt:
                 Reason("timeout", f"the time limit of {limit:g} s was reached", 124), now, request=signal.SIGTERM
             )
         self.poll()
+        self.screen.flush()
         living = set(self._living())
         if self.screen.has_status:
             status = self.observer.status()
