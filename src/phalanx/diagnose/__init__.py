@@ -13,6 +13,7 @@ from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
 from phalanx.diagnose.match import apply_rules, patterns_of
 from phalanx.diagnose.naming import name_speakers
+from phalanx.diagnose.runs import last_run
 from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_bare_rules
 from phalanx.model import Report, Unchecked
@@ -31,7 +32,7 @@ def diagnose_paths(
     inputs, unchecked = find_inputs(paths)
     report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs)
     restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
-    return replace(report, restarts=tuple(restarts)) if restarts else report
+    return replace(report, restarts=(*report.restarts, *restarts)) if restarts else report
 
 
 def diagnose_inputs(
@@ -49,6 +50,7 @@ def diagnose_inputs(
 
 def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Report, frozenset[str]]:
     """The report on what was read, and the codes of all rules that fired, whether or not they reach the report."""
+    seen, earlier = last_run(seen)
     world = build_world(seen)
     history = History(seen, world)
     claims = apply_rules(rules, seen, history)
@@ -57,7 +59,7 @@ def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Repor
     missing = [*helpful(seen.unchecked, findings), *what_was_not_checked(findings, history)]
     read = tuple(file.name for file in seen.files)
     empty = () if findings or any(file.has_output for file in seen.files) else read
-    return Report(world, tuple(findings), tuple(missing), read, empty), fired
+    return Report(world, tuple(findings), tuple(missing), read, empty, restarts=earlier), fired
 
 
 def read_observations(

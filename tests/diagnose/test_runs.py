@@ -1,0 +1,35 @@
+"""Several runs of a job in one file."""
+
+from __future__ import annotations
+
+from ..conftest import Diagnose
+
+OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+TYPO = "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/home/user/train.py\", line 3, in <module>\n[rank0]:     import torhc\n[rank0]: ModuleNotFoundError: No module named 'torhc'\n"
+
+
+def summary(rank: int, time: str) -> str:
+    return (
+        f"Root Cause (first observed failure):\n[0]:\n  time      : 2026-09-07_{time}\n  host      : localhost\n"
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : 1 (pid: 7)\n  error_file: <N/A>\n"
+    )
+
+
+def ends(time: str) -> str:
+    return summary(0, time) + summary(1, time)
+
+
+def test_the_last_run_is_judged_and_the_earlier_one_listed(diagnose: Diagnose) -> None:
+    report = diagnose({"job.log": "step 1 loss 0.5\n" + OOM + ends("13:02:58") + TYPO + ends("14:10:00")})
+    assert report.verdict is not None
+    assert report.verdict.symptom == "build.import-error"
+    assert [found.symptom for found in report.findings if "memory" in found.symptom] == []
+    assert len(report.restarts) == 1
+    assert "job.log" in report.restarts[0]
+
+
+def test_the_summaries_of_two_nodes_are_one_run(diagnose: Diagnose) -> None:
+    report = diagnose({"job.log": "step 1 loss 0.5\n" + OOM + summary(0, "13:02:58") + summary(1, "13:03:20")})
+    assert report.verdict is not None
+    assert report.verdict.symptom == "fail.out-of-memory"
+    assert report.restarts == ()
