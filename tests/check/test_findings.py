@@ -90,6 +90,23 @@ def test_what_differs_in_a_field_is_not_merged() -> None:
     assert len(merged(said)) == 2
 
 
+def test_what_is_each_hosts_own_does_not_keep_them_apart() -> None:
+    said = [
+        observe(
+            "own-name-missing",
+            (name,),
+            error="unknown",
+            name=name,
+            address=f"10.0.0.{name[1]}",
+            own=("name", "address"),
+        )
+        for name in ("h0", "h1")
+    ]
+    (one,) = merged(said)
+    assert one.accused == ("h0", "h1")
+    assert one.fact.fields == {"error": "unknown"}
+
+
 def test_names_of_hosts_keep_their_letters() -> None:
     facts = [CheckFact(replace(fact, hosts=tuple("alpha" for _ in fact.hosts))) for fact in all_facts()]
     assert not [one.summary for one in findings_of(facts, {"alpha": witness("alpha")}) if "Alpha" in one.summary]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ class CheckFact:
     unless: str = ""  # what, if the network shows it, makes this no fault
     confidence: str = ""  # in place of the rule's
     by_luck: bool = False  # the job may work all the same
+    own: frozenset[str] = frozenset()  # fields that are each host's own: several hosts are one finding all the same
 
     @property
     def accused(self) -> tuple[str, ...]:
@@ -39,8 +41,9 @@ def observe(
     unless: str = "",
     confidence: str = "",
     by_luck: bool = False,
+    own: Iterable[str] = (),
     **fields: Any,
 ) -> CheckFact:
     """A fact `check.<name>` with these fields; a field that is None is left out."""
     made = make_fact(f"check.{name}", fields, hosts=accused, source="check")
-    return CheckFact(made, harmed, evidence, unless, confidence, by_luck)
+    return CheckFact(made, harmed, evidence, unless, confidence, by_luck, frozenset(own))

@@ -56,7 +56,8 @@ def merged(facts: Iterable[CheckFact]) -> list[CheckFact]:
     """The same established of several parties, one by one, as one fact about all of them."""
     groups: dict[str, list[CheckFact]] = {}
     for one in facts:
-        groups.setdefault(f"{one.fact.id} {sorted(one.fact.fields.items())}", []).append(one)
+        shared = sorted((name, value) for name, value in one.fact.fields.items() if name not in one.own)
+        groups.setdefault(f"{one.fact.id} {shared}", []).append(one)
     return [_as_one(group) if len(group) > 1 else group[0] for group in groups.values()]
 
 
@@ -65,7 +66,12 @@ def _as_one(group: Sequence[CheckFact]) -> CheckFact:
     accused = tuple(dict.fromkeys(label for one in group for label in one.accused))
     harmed = tuple(dict.fromkeys(label for one in group for label in one.harmed))
     evidence = tuple(dict.fromkeys(item for one in group for item in one.evidence))
-    return replace(first, fact=replace(first.fact, hosts=accused), harmed=harmed, evidence=evidence)
+    fields = {  # what differs from host to host is said of none
+        name: value
+        for name, value in first.fact.fields.items()
+        if all(one.fact.fields.get(name) == value for one in group)
+    }
+    return replace(first, fact=replace(first.fact, hosts=accused, fields=fields), harmed=harmed, evidence=evidence)
 
 
 def _unexplained(one: CheckFact, witnesses: Mapping[str, Witness]) -> Finding:

@@ -74,10 +74,12 @@ def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[
             "interface": _interface(one),
         }
         if not found["addresses"]:
-            yield observe("own-name-missing", (one.label,), error=found.get("error") or "no address", **values)
+            yield observe(
+                "own-name-missing", (one.label,), error=found.get("error") or "no address", own=values, **values
+            )
         elif not found["bindable"]:
             seen, has = ", ".join(found["addresses"]), ", ".join(one.addresses()) or "no address"
-            yield observe("own-name-stale", (one.label,), seen=seen, has=has, **values)
+            yield observe("own-name-stale", (one.label,), seen=seen, has=has, own=values, **values)
         else:
             yield from _as_others_see(one, name, hosts)
 
@@ -124,6 +126,7 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
             variable=variable,
             interface=_interface(one),
             name=name,
+            own=("name", "interface"),
         )
     outside = {label: a for label, a in told.items() if label not in local}
     shared: dict[str, list[str]] = {}
