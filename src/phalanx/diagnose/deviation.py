@@ -7,6 +7,7 @@ the rank that stood at another line of the user's code took another path.
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
 from dataclasses import dataclass
 
@@ -75,7 +76,9 @@ def _by_end(accused: frozenset[int], others: frozenset[int], history: History) -
     left = {rank for rank, code in history.exit_codes.items() if code == 0}
     left |= {rank.number for rank in history.world.ranks if rank.finished and rank.exit_code in (None, 0)}
     told = history.exit_codes.keys()
-    closed = any(event.source == CLOSING for event in history.seen.events)
+    # The agent closes whoever still runs: were there more of these than ranks that ended so, the accused ran, too.
+    ended = sum(code == -signal.SIGTERM for code in history.exit_codes.values())
+    closed = sum(event.source == CLOSING for event in history.seen.events) > ended
     if (
         history.world.launcher == "torchrun"
         and len(others) > 1
