@@ -13,11 +13,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from phalanx.cli.consoles import consoles_app
+from phalanx.cli.fault_tables import print_table, refuse, score_runs, show_ablation, show_runs
 from phalanx.diagnose import diagnose_paths
-from phalanx.zoo import ablate as ablation
 from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.campaign import Campaign
@@ -45,21 +44,16 @@ def register(app: typer.Typer) -> None:
     app.add_typer(faults_app, name="faults")
 
 
-def _refuse(problem: object) -> typer.Exit:
-    typer.echo(f"phalanx: {problem}", err=True)
-    return typer.Exit(2)
-
-
 def _pick(root: Path, names: list[str] | None) -> list[Fault]:
     try:
         zoo = load_zoo(root)
     except FaultError as error:
-        raise _refuse(error) from error
+        raise refuse(error) from error
     if not zoo:
-        raise _refuse(f"no faults below {root}; run it where the repository's folder faults/ is, or give --zoo")
+        raise refuse(f"no faults below {root}; run it where the repository's folder faults/ is, or give --zoo")
     unknown = sorted(set(names or ()) - {fault.name for fault in zoo})
     if unknown:
-        raise _refuse(f"there is no fault {unknown[0]}; `phalanx faults list` shows all of them")
+        raise refuse(f"there is no fault {unknown[0]}; `phalanx faults list` shows all of them")
     return [fault for fault in zoo if not names or fault.name in names]
 
 
@@ -76,7 +70,7 @@ def list_faults(
 ) -> None:
     """All faults: name, symptom, culprits, title."""
     if write is not None and not covered:
-        raise _refuse("--write goes with --coverage; `phalanx faults score --write` writes the score")
+        raise refuse("--write goes with --coverage; `phalanx faults score --write` writes the score")
     if covered:
         items = coverage(_pick(root, None))
         if write is not None:
@@ -95,7 +89,7 @@ def _rewrite(page: Path, command: str, table: tables.TextTable) -> None:
     try:
         page.write_text(tables.fill_page(page.read_text(encoding="utf-8"), command, table), encoding="utf-8")
     except (ValueError, OSError) as error:
-        raise _refuse(error) from error
+        raise refuse(error) from error
 
 
 @faults_app.command(epilog="Example: phalanx faults run torch-uneven-shards --cured")
@@ -125,9 +119,9 @@ def run(
     proven.json. Exit code 1 if any did otherwise.
     """
     if not (names or everything or quick or framework):
-        raise _refuse("name the faults to run, or give --all, --quick or --framework")
+        raise refuse("name the faults to run, or give --all, --quick or --framework")
     if through not in (None, "phalanx-run"):
-        raise _refuse(f"--with {through}: it is phalanx-run, or left out")
+        raise refuse(f"--with {through}: it is phalanx-run, or left out")
     by_us = through is not None
     picked = [
         fault
@@ -147,7 +141,7 @@ def run(
         typer.echo("phalanx: stopped; `--resume` goes on from here", err=True)
         raise typer.Exit(130)
     if by_us and not cured:
-        _show_runs(watched.read_runs(picked, keep))
+        show_runs(watched.read_runs(picked, keep))
     kind = [one for one in remembered(keep) if one.name in homes and (one.cured, one.watched) == (cured, by_us)]
     for line in tables.heavier_than_set_aside(kind):
         typer.echo(line)
@@ -201,21 +195,21 @@ def score(
 ) -> None:
     """Score verdicts on the logs of the faults: hits beside false accusations and false alarms."""
     if form not in ("text", "json", "markdown"):
-        raise _refuse(f"--format {form}: it is one of text, json, markdown")
+        raise refuse(f"--format {form}: it is one of text, json, markdown")
     picked = [fault for fault in _pick(root, names) if split in (None, fault.split)]
     if runs is not None:
-        _score_runs(watched.read_runs(picked, runs), form, write)
+        score_runs(watched.read_runs(picked, runs), form, write)
         return
     if ablated:
-        _show_ablation(picked, root, form, misses, with_cases=not names)
+        show_ablation(picked, root, form, misses, with_cases=not names)
         return
     try:
         marks = list(_marks(picked, root, logs, reports))
         page = tables.fill_score(write.read_text(encoding="utf-8"), marks) if write else None
     except (FaultError, ValueError, OSError) as error:
-        raise _refuse(error) from error
+        raise refuse(error) from error
     if not marks:
-        raise _refuse("there is nothing to score: no logs or reports of the faults asked for")
+        raise refuse("there is nothing to score: no logs or reports of the faults asked for")
     if svg is not None:
         svg.write_text(draw(marks), encoding="utf-8")
     if write is not None and page is not None:
@@ -228,7 +222,7 @@ def score(
         typer.echo("\n\n".join(table.markdown() for table in shown))
         return
     for table in shown:
-        _print(table)
+        print_table(table)
     if misses:
         typer.echo("\n".join(tables.misses(marks)))
 
@@ -252,7 +246,7 @@ def make_environments(
         for name in names:
             environments.make(environments.named(name), folder.absolute(), lambda text: typer.echo(text, err=True))
     except FaultError as error:
-        raise _refuse(error) from error
+        raise refuse(error) from error
 
 
 def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | None) -> Iterator[Mark]:
@@ -274,59 +268,6 @@ def _marks(picked: list[Fault], root: Path, logs: Path | None, reports: Path | N
         yield mark(fault, report, causes=causes, named=named, seconds=time.perf_counter() - began)
 
 
-def _show_ablation(picked: list[Fault], root: Path, form: str, misses: bool, *, with_cases: bool) -> None:
-    from phalanx.cli.ablating import ablate  # loads all rules
-
-    try:
-        found = ablate(picked, read_causes(root), with_cases=with_cases)
-    except FaultError as error:
-        raise _refuse(error) from error
-    if form == "json":
-        typer.echo(json.dumps(ablation.as_json(found), indent=2))
-        return
-    shown = ablation.table(found)
-    if form == "markdown":
-        typer.echo(shown.markdown())
-    else:
-        _print(shown)
-    for kind, names in ablation.idle(found).items():
-        typer.echo(f"change nothing on any log or case of another rule: {len(names)} of kind {kind}: {' '.join(names)}")
-    if misses:
-        typer.echo("\n".join(ablation.changed(found)))
-
-
-def _print(table: tables.TextTable) -> None:
-    shown = Table(title=table.title)
-    for number, heading in enumerate(table.headings):
-        shown.add_column(heading, justify="right" if number else "left", no_wrap=not number)
-    for row in table.rows:
-        shown.add_row(*row)
-    Console(width=None if Console().is_terminal else 170).print(shown)
-
-
-def _score_runs(found: list[watched.Watched], form: str, write: Path | None) -> None:
-    if not found:
-        raise _refuse("there is nothing to score: run faults with `--with phalanx-run` first, and name their --keep")
-    if form == "json":
-        raise _refuse("--runs prints tables only: --format is text or markdown")
-    if write is not None:
-        try:
-            page = watched.fill_page(write.read_text(encoding="utf-8"), found)
-        except (ValueError, OSError) as error:
-            raise _refuse(error) from error
-        write.write_text(page, encoding="utf-8")
-    if form == "markdown":
-        typer.echo("\n\n".join(table.markdown() for table in (watched.summary_table(found), watched.rows_table(found))))
-        return
-    _show_runs(found)
-
-
-def _show_runs(found: list[watched.Watched]) -> None:
-    for table in (watched.summary_table(found), watched.rows_table(found)):
-        if table.rows:
-            _print(table)
-
-
 def _stop_on_signals(stop: threading.Event) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -336,7 +277,7 @@ def _make_environments(picked: list[Fault], cured: bool, venv: Path | None, fold
     """Where each fault runs; environments that are missing are made first."""
     if venv is not None:
         if not (venv / "bin" / "python").exists():
-            raise _refuse(f"--venv {venv}: there is no bin/python in it")
+            raise refuse(f"--venv {venv}: there is no bin/python in it")
         return {fault.name: venv.absolute() for fault in picked}
     try:
         wanted = {fault.name: environments.environment_of(fault, cured=cured) for fault in picked}
@@ -345,5 +286,5 @@ def _make_environments(picked: list[Fault], cured: bool, venv: Path | None, fold
             for one in dict.fromkeys(wanted.values())
         }
     except FaultError as error:
-        raise _refuse(error) from error
+        raise refuse(error) from error
     return {name: made[one.name] for name, one in wanted.items()}

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference, argument
+from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Module, Scope
 
 _TORCH = "all_reduce all_gather all_gather_object all_gather_into_tensor _all_gather_base broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_base scatter scatter_object_list gather gather_object barrier monitored_barrier all_to_all all_to_all_single all_reduce_coalesced init_process_group new_group new_subgroups new_subgroups_by_enumeration split_group"  # fmt: skip

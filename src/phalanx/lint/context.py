@@ -9,10 +9,11 @@ from functools import cached_property
 
 from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.divergence import Divergence, divergences
-from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference, Value
+from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference
 from phalanx.lint.names import FRAMEWORKS
 from phalanx.lint.project import Project
 from phalanx.lint.ranks import Ranks
+from phalanx.lint.resolve import Value
 from phalanx.lint.tree import Loop, Module, Scope
 
 _HARMLESS = frozenset({*sys.stdlib_module_names, *FRAMEWORKS, "numpy", "torchvision", "torchaudio", "PIL", "tqdm", "scipy", "pandas", "matplotlib", "wandb", "yaml", "sklearn", "tensorboardX", "h5py", "datasets"})  # fmt: skip

@@ -7,10 +7,11 @@ What cannot be known stays unknown; no rule fires on a guess.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from phalanx.lint.names import canonical
 from phalanx.lint.project import Project
+from phalanx.lint.resolve import Names, Value
+from phalanx.lint.syntax import argument, argument_of, first_argument, parameters, returns
 from phalanx.lint.tree import Binding, Module, Scope
 
 _DEPTH = 14
@@ -28,129 +29,15 @@ ENGINE = "deepspeed.DeepSpeedEngine"
 WRAPPERS = frozenset({DDP, FSDP, DATA_PARALLEL})
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One thing an expression may be: the class, the expression that made it, and what happened to it on the way."""
-
-    type: str
-    node: ast.expr
-    scope: Scope
-    tags: frozenset[str] = frozenset()
-
-
-class Inference:
+class Inference(Names):
     """Answers for one project; every answer is remembered."""
 
     def __init__(self, project: Project) -> None:
-        self.project = project
-        self._dotted: dict[tuple[ast.AST, Scope], str | None] = {}
+        super().__init__(project)
         self._values: dict[tuple[ast.AST, Scope, tuple[int, ...]], tuple[Value, ...]] = {}
-        self._busy: set[object] = set()
         self._callers: dict[Scope, list[tuple[ast.Call, Scope]]] = {}
         self._named_calls: dict[Module, dict[str, list[tuple[ast.Call, Scope]]]] = {}
         self.targets: list[Module] = []  # the files under analysis
-
-    # Names
-
-    def dotted(self, node: ast.AST, scope: Scope) -> str | None:
-        """The canonical dotted name of a name or attribute; methods as `class.method`. None if unknown."""
-        if not isinstance(node, (ast.Name, ast.Attribute)):
-            return None
-        key = (node, scope)
-        if key not in self._dotted:
-            self._dotted[key] = None  # a cycle is unknown
-            self._dotted[key] = self._name(node, scope) if isinstance(node, ast.Name) else self._attribute(node, scope)
-        return self._dotted[key]
-
-    def _name(self, node: ast.Name, scope: Scope) -> str | None:
-        found = self.reaching(node.id, node, scope)
-        if not found:
-            return f"builtins.{node.id}" if node.id.islower() or node.id.endswith("Error") else None
-        binding, where = found[0]
-        if binding.kind == "import":
-            return canonical(binding.target)
-        if binding.kind in ("def", "class"):
-            return qualified(where.module.scopes[binding.node])
-        if binding.kind == "assign" and not binding.path and isinstance(binding.value, (ast.Name, ast.Attribute)):
-            return self.dotted(binding.value, where)
-        return None
-
-    def _attribute(self, node: ast.Attribute, scope: Scope) -> str | None:
-        base = self.dotted(node.value, scope)
-        if base is not None:
-            return canonical(f"{base}.{node.attr}")
-        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-            method = self.method(node.attr, scope)
-            if method is not None:
-                return qualified(method)
-        for value in self.values(node.value, scope):
-            if value.type:
-                return f"{value.type}.{node.attr}"
-        return None
-
-    def method(self, name: str, scope: Scope) -> Scope | None:
-        """`self.name` within a method: the method of this class or of a base within the project."""
-        function = scope.function
-        owner = function.owner if function is not None else None
-        while function is not None and owner is None:
-            function = function.parent.function if function.parent is not None else None
-            owner = function.owner if function is not None else None
-        return self.member(owner, name) if owner is not None else None
-
-    def member(self, owner: Scope, name: str, depth: int = 5) -> Scope | None:
-        """A method of a class, looked for in its bases too."""
-        for binding in owner.bindings.get(name, ()):
-            if binding.kind == "def":
-                return owner.module.scopes[binding.node]
-        if depth and isinstance(owner.node, ast.ClassDef) and owner.parent is not None:
-            for base in owner.node.bases:
-                found = self.symbol(base, owner.parent)
-                if found is not None and isinstance(found.node, ast.ClassDef):
-                    inherited = self.member(found, name, depth - 1)
-                    if inherited is not None:
-                        return inherited
-        return None
-
-    def bases(self, owner: Scope, depth: int = 5) -> set[str]:
-        """Canonical names of all base classes, those outside of the project included."""
-        found: set[str] = set()
-        if isinstance(owner.node, ast.ClassDef) and owner.parent is not None:
-            for base in owner.node.bases:
-                name = self.dotted(base, owner.parent)
-                found.update([name] if name else [])
-                inner = self.symbol(base, owner.parent)
-                if inner is not None and depth and inner is not owner:
-                    found |= self.bases(inner, depth - 1)
-        return found
-
-    def symbol(self, node: ast.AST, scope: Scope) -> Scope | None:
-        """The project's function or class that an expression names."""
-        name = self.dotted(node, scope)
-        if name is None:
-            return None
-        if isinstance(node, ast.Name):
-            for binding, where in self.reaching(node.id, node, scope)[:1]:
-                if binding.kind in ("def", "class"):
-                    return where.module.scopes[binding.node]
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-            return self.method(node.attr, scope)
-        return self.project.find(name, scope.module)
-
-    # Reaching assignments
-
-    def reaching(self, name: str, node: ast.AST, scope: Scope) -> list[tuple[Binding, Scope]]:
-        """The bindings that can give a name its value at a node, the likeliest first."""
-        where: Scope | None = scope
-        is_own = True
-        while where is not None:
-            if where is scope or not isinstance(where.node, ast.ClassDef):
-                found = where.bindings.get(name)
-                if found:
-                    chosen = _before(found, node, where) if is_own else list(reversed(found))
-                    return [(binding, where) for binding in chosen[:_MOST]]
-                is_own = is_own and not where.is_function
-            where = where.parent
-        return []
 
     # Values
 
@@ -339,97 +226,6 @@ class Inference:
             if len(found) == 1 and found[0][0].kind == "assign" and not found[0][0].path:
                 return self.constant(found[0][0].value, found[0][1], depth - 1)
         return None
-
-
-def qualified(scope: Scope) -> str:
-    """`package.module.Class.method` of a function or class."""
-    parts: list[str] = []
-    where: Scope | None = scope
-    while where is not None and where.parent is not None:
-        parts.append(getattr(where.node, "name", "<lambda>"))
-        where = where.parent
-    return ".".join([scope.module.name, *reversed(parts)])
-
-
-def returns(function: Scope) -> list[ast.expr]:
-    """The expressions that a function returns."""
-    return [
-        node.value
-        for node, scope in function.module.nodes[ast.Return]
-        if scope is function and isinstance(node, ast.Return) and node.value is not None
-    ]
-
-
-def first_argument(call: ast.Call, name: str) -> ast.expr | None:
-    """The first positional argument, or the one of this name."""
-    return argument(call, 0, name)
-
-
-def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument by position or name; None if it is not given."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    if 0 <= position < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
-        return call.args[position]
-    return None
-
-
-def parameters(function: Scope) -> list[str]:
-    """Names of the positional parameters."""
-    node = function.node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return []
-    return [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
-
-
-def argument_of(call: ast.Call, function: Scope, name: str) -> ast.expr | None:
-    """What a call hands to a parameter."""
-    names = parameters(function)
-    position = names.index(name) if name in names else -1
-    if function.owner is not None and names[:1] in (["self"], ["cls"]):
-        position -= 1
-    return argument(call, position, name)
-
-
-def position(node: ast.AST) -> tuple[int, int]:
-    """Line and column."""
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-
-
-def _before(found: list[Binding], node: ast.AST, scope: Scope) -> list[Binding]:
-    """Of a scope's own bindings those that reach a node: back to the first that every path passes."""
-    if len(found) == 1:
-        return found
-    module: Module = scope.module
-    here = position(node)
-    own = module.statement(node)
-    blocks = {(id(parent), field) for parent, field in [*module.ancestors(node)]}
-    chosen: list[Binding] = []
-    for binding in reversed(found):
-        if binding.kind == "param":
-            chosen.append(binding)
-            continue
-        statement = module.statement(binding.node)
-        if statement is own and binding.kind in ("assign", "augment") and not isinstance(binding.node, ast.NamedExpr):
-            continue
-        if position(binding.node) >= here:
-            continue
-        step = module.parents.get(statement)
-        block = (id(step[0]), step[1]) if step is not None else None
-        if any(isinstance(p, ast.If) and _in_other_branch((p, f), blocks) for p, f in module.ancestors(binding.node)):
-            continue
-        chosen.append(binding)
-        if block in blocks and binding.kind != "augment":
-            break
-    return chosen or list(reversed(found))
-
-
-def _in_other_branch(step: tuple[ast.AST, str], blocks: set[tuple[int, str]]) -> bool:
-    if (id(step[0]), step[1]) in blocks or step[1] == "test":
-        return False
-    other = "orelse" if step[1] == "body" else "body"
-    return (id(step[0]), other) in blocks
 
 
 _MAKERS = {

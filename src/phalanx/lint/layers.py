@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import Value
+from phalanx.lint.resolve import Value
 from phalanx.lint.tree import Scope
 
 _LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LSTM", "GRU", "RNN", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "MultiheadAttention", "Transformer", "TransformerEncoder", "Bilinear", "ConvTranspose2d", "GroupNorm", "Parameter")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import Value
+from phalanx.lint.resolve import Value
 from phalanx.lint.tree import Scope
 
 LOADER = "torch.utils.data.DataLoader"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from phalanx.lint.collectives import Collectives, calls_in
-from phalanx.lint.infer import Inference, position
+from phalanx.lint.infer import Inference
+from phalanx.lint.syntax import position
 from phalanx.lint.tree import Scope
 
 _DEPTH = 8

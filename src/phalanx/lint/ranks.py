@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from phalanx.lint.infer import Inference, parameters, returns
+from phalanx.lint.infer import Inference
+from phalanx.lint.syntax import parameters, returns
 from phalanx.lint.tree import Module, Scope
 
 GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank", "horovod.tensorflow.rank", "horovod.keras.rank", "horovod.rank", "deepspeed.comm.get_rank", "deepspeed.utils.get_rank", "torch_xla.core.xla_model.get_ordinal", "byteps.torch.rank", "bps.rank", "jax.process_index"})  # fmt: skip

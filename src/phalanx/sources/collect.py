@@ -18,7 +18,7 @@ from phalanx.sources.gate import GatedNeedles
 from phalanx.sources.inputs import DAMAGE, Input, TooMuchError, looks_binary, plain_stream
 from phalanx.sources.labels import learn
 from phalanx.sources.numbering import Gaps
-from phalanx.sources.observations import Match, Observations, Pattern, captures_of
+from phalanx.sources.observations import Match, Observations, Pattern, captures_of, needles_of
 from phalanx.sources.pasted import Reduction, is_all_words, program_output
 from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.readers import Reader, load_readers
@@ -75,7 +75,7 @@ class Collector:
         numbers: dict[Needle, int] = {}
         self.patterns_at, self.readers_at = defaultdict(list), defaultdict(list)
         for pattern in patterns:
-            for needle in _needles_of(pattern, refused):
+            for needle in needles_of(pattern, refused):
                 self.patterns_at[numbers.setdefault(needle, len(numbers))].append(pattern)
         for reader in load_readers():
             for literal in reader.TRIGGERS:
@@ -106,14 +106,6 @@ class Collector:
             except DAMAGE as error:  # the rest is still read
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
         return found
-
-
-def _needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
-    """The pattern's literals; the whole expression where they are common."""
-    text = pattern.expression.pattern
-    if pattern.is_common and text not in refused:
-        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals, pattern.literals_by)]
-    return [Needle(literal, False, pattern.ignores_case, pattern.once) for literal in sorted(pattern.literals)]
 
 
 class _FileReader:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from phalanx.model import Event, Unchecked
-from phalanx.sources.scanner import LiteralsBy
+from phalanx.sources.scanner import LiteralsBy, Needle
 from phalanx.sources.survey import FileSurvey
 
 
@@ -44,6 +44,14 @@ class Match:
     event: Event
     captures: Mapping[str, str]
     after_progress: bool = False
+
+
+def needles_of(pattern: Pattern, refused: Collection[str]) -> list[Needle]:
+    """The pattern's literals; the whole expression where they are common."""
+    text = pattern.expression.pattern
+    if pattern.is_common and text not in refused:
+        return [Needle(text, True, pattern.ignores_case, pattern.once, pattern.literals, pattern.literals_by)]
+    return [Needle(literal, False, pattern.ignores_case, pattern.once) for literal in sorted(pattern.literals)]
 
 
 def captures_of(match: re.Match[str]) -> dict[str, str]:

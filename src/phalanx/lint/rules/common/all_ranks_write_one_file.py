@@ -39,9 +39,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Calls, Context
-from phalanx.lint.infer import argument
 from phalanx.lint.patterns import has_rest
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

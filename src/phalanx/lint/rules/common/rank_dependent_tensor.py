@@ -38,9 +38,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import argument
 from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

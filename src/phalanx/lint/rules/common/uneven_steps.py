@@ -43,9 +43,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import parameters
 from phalanx.lint.patterns import assigned_to, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

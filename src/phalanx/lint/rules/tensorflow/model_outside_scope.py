@@ -34,8 +34,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import Value
 from phalanx.lint.patterns import keyword
+from phalanx.lint.resolve import Value
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.strategies import MODELS, in_scope, multi_device, replica_functions
 from phalanx.lint.tree import Scope

@@ -35,9 +35,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import argument
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 
 RULE = Rule(
     code="LTF007",

@@ -63,7 +63,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import DDP, Value
+from phalanx.lint.infer import DDP
+from phalanx.lint.resolve import Value
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(

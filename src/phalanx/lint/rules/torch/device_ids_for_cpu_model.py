@@ -36,8 +36,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import DDP, argument
+from phalanx.lint.infer import DDP
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 
 RULE = Rule(
     code="LPT023",

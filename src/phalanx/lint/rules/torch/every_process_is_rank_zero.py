@@ -33,8 +33,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
-from phalanx.lint.infer import argument
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

@@ -42,9 +42,10 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import DDP, FSDP, parameters
+from phalanx.lint.infer import DDP, FSDP
 from phalanx.lint.patterns import assigned_to, backward_uses, calls_below, is_without_gradients, wrapped_by
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

@@ -39,9 +39,10 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import FSDP, FULLY_SHARD, parameters
+from phalanx.lint.infer import FSDP, FULLY_SHARD
 from phalanx.lint.patterns import keyword, root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

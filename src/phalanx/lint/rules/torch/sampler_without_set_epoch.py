@@ -54,10 +54,10 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import argument
 from phalanx.lint.loaders import loaders_of, scope_of_value
 from phalanx.lint.patterns import assigned_to, column, has_rest, keyword
 from phalanx.lint.rule import Edit, Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

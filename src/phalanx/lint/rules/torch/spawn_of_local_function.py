@@ -34,9 +34,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import returns
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import returns
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

@@ -46,9 +46,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
-from phalanx.lint.infer import argument
 from phalanx.lint.patterns import has_rest, keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(

@@ -32,8 +32,8 @@ import difflib
 from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
-from phalanx.lint.infer import argument
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 
 RULE = Rule(
     code="LPT090",

@@ -49,9 +49,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
-from phalanx.lint.infer import argument
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 
 RULE = Rule(
     code="LPT093",

@@ -31,8 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import DDP, FSDP, argument
+from phalanx.lint.infer import DDP, FSDP
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 
 RULE = Rule(
     code="LTR002",
