@@ -112,7 +112,9 @@ def merge(views: Sequence[View]) -> list[View]:
     merged = []
     for key, parts in by_key.items():
         ranks = {one.identity.rank: one for part in parts for one in part.job.ranks}
-        motions = {rank: one for part in parts for rank, one in part.motion.ranks.items()}
+        motions: dict[int, RankMotion] = {}
+        for part in parts:  # a machine that two names reach is seen twice: the look that got a stack counts
+            motions |= {r: one for r, one in part.motion.ranks.items() if r not in motions or not one.stacks.error}
         quiet = [part.motion.quiet for part in parts if part.motion.quiet is not None]
         job = FoundJob(key, tuple(ranks[rank] for rank in sorted(ranks)), parts[0].job.launcher)
         seconds = max(part.motion.seconds for part in parts)

@@ -131,7 +131,8 @@ def _motion(
         cpu,
         max(last.signs.io - before.signs.io, 0) / seconds,
         max(last.signs.faults - before.signs.faults, 0) / seconds,
-        last.process.state in "Tt",
+        # At both ends: another tool that takes a stack stops a process for milliseconds, too.
+        before.process.state in "Tt" and last.process.state in "Tt",
         threads,
         newest,
         workers,
