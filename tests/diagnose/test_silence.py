@@ -120,3 +120,16 @@ def test_one_dump_and_dumps_of_a_job_that_goes_on_are_no_hang(diagnose: Diagnose
         diagnose({"rank0.log": steps(20) + WAITS + steps(60), "rank1.log": steps(20) + LOADS + steps(60)}).verdict
         is None
     )
+
+
+def test_ranks_that_were_ended_in_their_own_code_did_not_hang(diagnose: Diagnose) -> None:
+    """A healthy job that somebody cancels with Ctrl-C."""
+    log = ""
+    for step in range(5):
+        log += "".join(f"[rank{rank}]: step {step} loss 0.{5 - step}\n" for rank in range(2))
+    for rank in range(2):
+        log += (
+            f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "/home/u/train.py", line 9, in <module>\n'
+            f"[rank{rank}]:     loss = compute(batch)\n[rank{rank}]: KeyboardInterrupt\n"
+        )
+    assert diagnose(log).verdict is None

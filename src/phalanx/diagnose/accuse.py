@@ -115,6 +115,8 @@ def _elements(shape: str) -> int:
 def _about(claim: Claim, history: History, named: tuple[frozenset[int], ...]) -> About:
     if claim.blame is Blame.NETWORK or _is_told_for_workers(claim) or is_held_by_a_peer(claim, history):
         return About.NOBODY
+    if (awaited := _awaited(claim)) and not awaited & history.world.all_ranks:
+        return About.NOBODY  # the address of a rank that was never started: those that were are not to blame
     if claim.blame is Blame.NAMED and named and claim.depth is not Claims.VICTIM:
         return About.NAMED
     if claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT:
@@ -182,8 +184,7 @@ def _by_traces(claim: Claim, history: History) -> frozenset[int]:
 
 def _never_met(claim: Claim, history: History) -> frozenset[int]:
     """Who alone did not reach the rendezvous: its address is what all wait for, or it could not connect to the store."""
-    keys = [match["rank"] for proof in claim.roots if (match := OWN_KEY.search(proof.captures.get("key", "")))]
-    awaited = frozenset(int(rank) for rank in keys)
+    awaited = _awaited(claim)
     if len(awaited) == 1 and len(claim.printers) > 1 and awaited <= history.world.all_ranks:
         return awaited
     missing = {
@@ -196,6 +197,12 @@ def _never_met(claim: Claim, history: History) -> frozenset[int]:
         event.rank for event in history.exceptions if event.rank is not None and _UNREACHED.search(event.text)
     )
     return apart if missing == {len(apart)} else frozenset()
+
+
+def _awaited(claim: Claim) -> frozenset[int]:
+    """The ranks whose addresses were waited for in the store, by the keys under which they would have left them."""
+    keys = (OWN_KEY.search(proof.captures.get("key", "")) for proof in claim.roots)
+    return frozenset(int(match["rank"]) for match in keys if match is not None)
 
 
 def _is_told_for_workers(claim: Claim) -> bool:

@@ -15,6 +15,8 @@ from phalanx.sources import Match, Observations, Pattern
 from phalanx.sources.readers.exits import normal_code
 
 SpecKey = tuple[str, int]
+_RAISED_AGAIN = "Caught "  # as PyTorch says it of what a data loader's worker or a replica raised
+_NEAR = 3  # lines between that and the worker's own traceback
 _ONCE = (Role.EXCLUDES, Role.REQUIRES, Role.SUPPORTS)
 
 
@@ -69,7 +71,20 @@ class _ExceptionIndex:
                 self._by_file[event.file].append((start, event.line + event.text.count("\n") + 12, event))
 
     def around(self, event: Event) -> Event:
-        """The exception whose frames or message hold this line, of the same rank; else the event itself."""
+        """The exception whose frames or message hold this line, of the same rank; else the event itself. Of one that was raised
+        again for a worker process, what the worker itself raised."""
+        found = self._holding(event)
+        return self._of_worker(found) if found.text.partition(": ")[2].startswith(_RAISED_AGAIN) else found
+
+    def _of_worker(self, outer: Event) -> Event:
+        nested = (
+            one
+            for start, _, one in self._by_file.get(outer.file, ())
+            if one.rank == outer.rank and one.data.get("is_nested") and 0 < start - outer.line <= _NEAR
+        )
+        return next(nested, outer)
+
+    def _holding(self, event: Event) -> Event:
         if event.kind is not EventKind.LINE:
             return event
         needle = event.text.strip()[:60]

@@ -31,8 +31,8 @@ def find_silent_hang(history: History) -> list[Claim]:
     waiting = [event for event in stacks if doing_of(event) is Doing.WAITING]
     elsewhere = [event for event in stacks if event not in waiting]
     starving = [event for event in stacks if doing_of(event) is Doing.DATA]
-    if stacks and not waiting and len(history.world.all_ranks) < 2:
-        return []  # one process, stopped in the middle of its own work: nothing says that it stood still
+    if stacks and not waiting and not starving:
+        return []  # stopped in the middle of their own work: nothing says that they hung
     if stacks and all(is_importing(event) for event in stacks):
         return []  # it was stopped while it was still coming up
     progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
@@ -47,7 +47,9 @@ def find_silent_hang(history: History) -> list[Claim]:
             rule=None,
             symptom=_symptom(stage, history),
             cause="stopped-from-outside-while-waiting" if ended else "waits-in-its-stacks",
-            title="The job stood still until it was ended from outside" if ended else "The job hangs: its stacks wait",
+            title=("The job hung until it was ended from outside" if stacks else "The job was ended from outside")
+            if ended
+            else "The job hangs: its stacks wait",
             summary=_summary(waiting, elsewhere, starving, "; the job was then ended from outside" if ended else ""),
             depth=Claims.SYMPTOM,
             blame=Blame.SILENT,
@@ -81,7 +83,7 @@ def _summary(waiting: list[Event], elsewhere: list[Event], starving: list[Event]
         return f"{{ranks|Some ranks}} waited in a collective{_where(waiting[0])}, while {{culprits|another process}} was elsewhere{_where(elsewhere[0])}{end}."
     if waiting:
         return f"{{ranks|The processes}} waited for other ranks{_where(waiting[0])}{{culprits?; {{culprits}} never joined}}{end}."
-    return "The job made no more progress and was ended from outside{culprits?; {culprits} is behind the others}."
+    return "The job was ended from outside before it was done; the log does not show whether it hung{culprits?, and {culprits} is behind the others}."
 
 
 def _where(event: Event) -> str:
