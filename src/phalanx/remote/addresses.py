@@ -26,10 +26,16 @@ def listen_at(host: str, listen: Callable[[str, int], int]) -> int:
         raise StartError(f"cannot listen at {host} port {wish} ({_HOST}, {_PORT}): {error.strerror}") from error
 
 
-def network_host() -> str:
-    """Where to listen for agents on other machines: at the address that the user names, at the only one there is, or at all."""
+def network_host(driver: str = "") -> str:
+    """Where to listen for agents on other machines: at the address that the user names, at the only one there is, or at all.
+
+    `driver` is how nodes are told to call this machine. It may be a name outside of it, of which nobody knows where it leads in.
+    """
     if wish := os.environ.get(_HOST, ""):
         return wish
+    if driver:
+        own = {entry.address for entries in psutil.net_if_addrs().values() for entry in entries}
+        return driver if driver in own else "0.0.0.0"
     outer = [name for name in own_addresses() if _is_number(name)]
     return outer[0] if len(outer) == 1 else "0.0.0.0"
 

@@ -29,7 +29,7 @@ _FOR_AGENT = re.compile(
 )
 _LOOK = 0.3  # seconds between two looks at the engine, and at whether the user has given up
 _WORDS_AFTER_LOSS = 3.0  # seconds in which an engine may still say why an agent is gone
-_LISTENS = {Reach.LOOPBACK: lambda: "127.0.0.1", Reach.NETWORK: network_host}
+_LISTENS = {Reach.LOOPBACK: lambda driver: "127.0.0.1", Reach.NETWORK: network_host}
 
 
 def agent_command(job: Job) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class Gathering:
         job = self._job
         driver = ""
         if (where := _LISTENS.get(job.backend.REACH)) is not None:
-            host = where()
+            host = where(str(job.options.get("driver") or ""))
             driver = addresses_at(host, listen_at(host, self.lines.listen))
         request = request_of(job, self._keeping.job, self._token, driver)
         plan = job.backend.plan(request)
