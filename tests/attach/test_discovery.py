@@ -74,3 +74,19 @@ def test_what_a_command_line_runs() -> None:
     assert script_of(["python", "-u", "/a/train.py", "--lr", "1"]) == "train.py"
     assert script_of(["python", "-X", "dev", "-m", "pkg.train"]) == "-m pkg.train"
     assert script_of([]) == "?"
+
+
+def test_a_rank_whose_size_only_its_script_knows_needs_torch() -> None:
+    """Many programs know a variable RANK."""
+    with started(sys.executable, "-c", SLEEP, RANK="1", MASTER_PORT="61005"):
+        time.sleep(0.5)
+        assert not jobs_by_variables(
+            {
+                p: o
+                for p, o in all_processes(lambda user: True).items()
+                if (o.variables or {}).get("MASTER_PORT") == "61005"
+            }
+        )
+    with started(sys.executable, "-c", "import torch; " + SLEEP, RANK="1", MASTER_PORT="61006"):
+        (job,) = found("61006", 1)
+        assert job.ranks[0].identity.rank == 1

@@ -39,7 +39,6 @@ def test_conventions(variables: dict[str, str], launcher: str, rank: int, size: 
     [
         {},
         {"RANK": "general"},
-        {"RANK": "3"},  # many programs have such a variable
         {"RANK": "4", "WORLD_SIZE": "4"},
         {"TF_CONFIG": "{"},
         {"TF_CONFIG": '{"cluster": {}, "task": 3}'},

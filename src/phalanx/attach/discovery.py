@@ -143,7 +143,11 @@ def _read(pid: int, name: str) -> bytes:
 
 def jobs_by_variables(processes: Mapping[int, Process]) -> list[FoundJob]:
     """Every job whose ranks carry a launcher's variables, by the most specific of them."""
-    identities = {pid: identities_of(one.variables) for pid, one in processes.items() if one.variables}
+    identities = {
+        pid: [told for told in identities_of(one.variables) if told.size is not None or _has_torch(pid)]
+        for pid, one in processes.items()
+        if one.variables
+    }
     ranks: dict[int, Identity] = {}
     for pid, found in identities.items():
         if not found or not processes[pid].is_python:
@@ -162,6 +166,11 @@ def jobs_by_variables(processes: Mapping[int, Process]) -> list[FoundJob]:
     for pid, identity in ((pid, one) for pid, one in ranks.items() if pid not in agents):
         groups.setdefault(_job_key(identity, processes[pid]), []).append(FoundRank(processes[pid], identity))
     return [make_job(key, members, processes) for key, members in groups.items()]
+
+
+def _has_torch(pid: int) -> bool:
+    """Whether the process has loaded PyTorch: many programs know a variable RANK."""
+    return b"/libtorch" in _read(pid, "maps")
 
 
 def _job_key(identity: Identity, process: Process) -> str:

@@ -72,8 +72,6 @@ def _by_convention(convention: _Convention, variables: Mapping[str, str]) -> Ide
     if rank is None:
         return None
     size = _number(variables.get(convention.size, ""))
-    if convention.launcher == "torch" and size is None:
-        return None  # many programs know a variable RANK
     if size is not None and rank >= size:
         return None
     key = "/".join(variables.get(name, "") for name in convention.job)

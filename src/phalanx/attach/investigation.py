@@ -43,10 +43,11 @@ def investigate(target: Target, say: Callable[[str], None], rounds: int = _ROUND
     """Look and decide. Takes three seconds if the job works or has been quiet for long, else up to fifteen."""
     job, motion = target.job, target.look()
     found, watched = state_of(motion), motion.seconds
-    for _ in range(rounds - 1):
+    for number in range(rounds - 1):
         if found.state is not State.HUNG or max(watched, motion.quiet or 0.0) >= _SURE_S:
             break
-        say(f"{name_ranks(found.waiting) or 'the ranks'} wait; looking longer to tell a hang from a slow step")
+        if number == 0:
+            say(f"{name_ranks(found.waiting) or 'the ranks'} wait; looking longer to tell a hang from a slow step")
         motion = target.look()
         found, watched = state_of(motion), watched + motion.seconds
     quiet = max(watched, motion.quiet or 0.0)

@@ -43,7 +43,10 @@ def find_job(pid: int) -> FoundJob:
     found = [job for job in _jobs(own) if _belongs(pid, job, own)]
     if not found:
         what = " ".join(processes[pid].command)[:80] or processes[pid].program
-        raise AttachError(f"process {pid} ({what}) is no rank, launcher or helper of a training job that can be found")
+        raise AttachError(
+            f"process {pid} ({what}) is no rank, launcher or helper of a training job that can be "
+            "found; a job that is still starting is found once its ranks are up"
+        )
     # A launcher may have several jobs below it; then the one that was started last is meant.
     return max(found, key=lambda job: max(one.process.start for one in job.ranks))
 

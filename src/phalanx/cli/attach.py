@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from phalanx.attach.investigation import Seen
     from phalanx.attach.target import Target
 
+_DOING = {
+    "collective": "waiting for other ranks",
+    "connect": "waiting for peers to connect",
+    "data": "waiting for its data loader",
+    "elsewhere": "in its own code",
+    "unknown": "no stack",
+}
 _EXAMPLES = """\
 Examples:
 
@@ -183,6 +190,8 @@ def _choose(jobs: Sequence[FoundJob]) -> FoundJob:
 
 
 def _found(job: FoundJob) -> str:
+    from phalanx.attach.discovery import script_of
+
     here = [one.identity.rank for one in job.ranks]
     machines = sorted({one.host for one in job.ranks if one.host})
     if machines:
@@ -190,7 +199,9 @@ def _found(job: FoundJob) -> str:
         elsewhere = f"; {name_ranks(job.absent)} not found there" if job.absent else ""
         return f"{job.script}: {name_ranks(here)} of {job.size}{where}{elsewhere}"
     pids = f"pid {job.ranks[0].process.pid}" + (f" to {job.ranks[-1].process.pid}" if len(here) > 1 else "")
-    started = f", started by {Path(job.launcher.command[0]).name}" if job.launcher and job.launcher.command else ""
+    launcher = job.launcher
+    by = (script_of(launcher.command) if launcher.is_python else launcher.program) if launcher is not None else ""
+    started = f", started by {by}" if by else ""
     told = {one.told_by for one in job.ranks} - {"variables"}
     guess = f", ranks numbered by {' and '.join(sorted(told))}" if told else ""
     elsewhere = f"; {name_ranks(job.absent)} not on this machine" if job.absent else ""
@@ -250,7 +261,8 @@ def _print_groups(seen: Seen) -> None:
     for group in grouped_stacks(seen.motion)[:8]:
         call = f" in {group.call}" if group.call else ""
         where = f" at {group.place.place}" if group.place is not None else ""
-        sys.stdout.write(f"  {name_ranks(group.ranks)}: {group.doing}{call}{where}\n")
+        doing = _DOING.get(group.doing, group.doing)
+        sys.stdout.write(f"  {name_ranks(group.ranks)}: {doing}{call}{where}\n")
 
 
 def _say(text: str) -> None:
