@@ -40,3 +40,18 @@ def test_pipes_and_links_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(outside)
     seal(tmp_path)
     assert "hunter2hunter2" in outside.read_text()
+
+
+def test_random_states_are_no_secrets(tmp_path: Path) -> None:
+    """They are bytes, in which something that looks like a token may stand by chance."""
+    token = "AKIA" + "Z7QX2J4K6L8M0N1P"
+    state = {
+        "schema": "phalanx.checkpoint/1",
+        "values": {"note": f"key {token}"},
+        "random": {"torch": f"AAAA {token} =="},
+    }
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    seal(tmp_path)
+    kept = json.loads((tmp_path / "state.json").read_text())
+    assert kept["random"] == state["random"]
+    assert token not in kept["values"]["note"]
