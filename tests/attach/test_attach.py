@@ -64,7 +64,7 @@ def test_a_rank_that_is_gone(tmp_path: Path) -> None:
     with by_hand(tmp_path, "gone") as pids:
         wait_until_ready(tmp_path, range(3))
         report, status, err = attach(str(pids[0]))
-        assert "rank 1" in err
+        assert "not on this machine" in err  # rank 1, and perhaps others that ended because of it
         if status == 1:  # Gloo tells the others at once that their peer is gone, and they may have ended, too
             assert culprits(report) == [1]
 

@@ -165,12 +165,14 @@ def by_ssh(hosts: Sequence[str], python: str | None = None) -> list[Reach]:
 
 
 def by_slurm(job: str, python: str | None = None) -> list[Reach]:
-    """One step beside those of the job, on all its nodes."""
-    nodes = _said("squeue", "-h", "-j", job, "-o", "%D").strip()
-    if not nodes.isdigit():
+    """One step on each node of the job, beside its own. One for all nodes would mix their long lines."""
+    names = _said("squeue", "-h", "-j", job, "-o", "%N").strip()
+    if not names:
         raise AttachError(f"Slurm knows no running job {job}")
-    options = (f"--jobid={job}", "--overlap", f"--nodes={nodes}", "--ntasks-per-node=1", "--mem=0")
-    return [Reach(f"Slurm job {job}", ("srun", *options, *collect_command(python), "--within", f"SLURM_JOB_ID={job}"))]
+    nodes = _said("scontrol", "show", "hostnames", names).split()
+    options = (f"--jobid={job}", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0")
+    command = (*collect_command(python), "--within", f"SLURM_JOB_ID={job}")
+    return [Reach(node, ("srun", *options, f"--nodelist={node}", *command)) for node in nodes]
 
 
 def by_kubectl(selector: str, python: str | None = None) -> list[Reach]:

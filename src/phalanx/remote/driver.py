@@ -265,7 +265,7 @@ class Driver:
             if rank not in self._exits:
                 facts = {
                     "schema": "phalanx.exit/1", "rank": rank, "code": -9, "how": "signal 9 (SIGKILL)", "at": time.time(),
-                    "seconds": None, "by": by, "why": None if by else {"cause": "node-lost", "text": text},
+                    "seconds": None, "by": by, "why": None if by else {"cause": "node-lost", "node": line.host, "text": text},
                 }  # fmt: skip
                 order = self.keeping.exit(rank, facts)
                 self._exits[rank] = Exit(rank, -9, text, order, by, line.host)

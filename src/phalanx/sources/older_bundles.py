@@ -42,7 +42,7 @@ def facts_of(kind: str, ranks: tuple[int, ...], text: str, data: Mapping[str, An
 def death_fact(ranks: tuple[int, ...], why: Mapping[str, Any], *, is_child: bool = False) -> Fact:
     """How a process died, from what the watch wrote down of it."""
     fields: dict[str, Any] = {
-        name: str(why[name]) for name in ("cause", "signal", "place", "library") if why.get(name) is not None
+        name: str(why[name]) for name in ("cause", "signal", "place", "library", "node") if why.get(name) is not None
     }
     return make_fact(
         "rank.died", {**fields, "why": str(why.get("text") or ""), "child": is_child}, ranks=ranks, source="watch"

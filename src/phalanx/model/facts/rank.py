@@ -6,7 +6,15 @@ FACTS = (
     FactType(
         "rank.died",
         "{child?A child process of }{ranks} died: {why}",
-        {"cause": "str", "signal": "str", "why": "str", "place": "str", "library": "str", "child": "bool"},
+        {
+            "cause": "str",
+            "signal": "str",
+            "why": "str",
+            "place": "str",
+            "library": "str",
+            "child": "bool",
+            "node": "str",
+        },
     ),
     FactType(
         "rank.slower",
