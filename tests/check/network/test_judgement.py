@@ -16,6 +16,7 @@ from phalanx.check.network.survey import Survey
 from phalanx.check.network.talks import Called
 from phalanx.check.tf_cluster import Task
 from phalanx.model.facts import sentence_of
+from tests.check.made import interface, witness
 from tests.check.network.surveys import from_host, node, survey, to_host
 
 Failing = dict[tuple[int, int], str]
@@ -272,3 +273,14 @@ def test_two_closed_hosts_are_two_columns_not_a_row(count: int) -> None:
     found = judge(seen, {})
     assert [one.accused for one in found] == [("h1",), ("h2",)]
     assert all((explained := explain(one.fact)) is not None and explained.cause == "firewall-drops" for one in found)
+
+
+@pytest.mark.parametrize("outcome", ["mute", "closed", "foreign"])
+def test_a_hardware_address_given_twice_makes_no_foreign_service(outcome: str) -> None:
+    """The one host accepts the connection, and what follows goes to the other."""
+    seen = survey(3)
+    seen.calls.append(Called(1, -1, "store", "10.0.0.10", 29500, outcome))
+    macs = {"h0": "02:00:00:00:00:01", "h1": "02:00:00:00:00:02", "h2": "02:00:00:00:00:01"}
+    cloned = {label: witness(label, {}, {"eth0": interface(mac=mac)}) for label, mac in macs.items()}
+    assert judge(seen, cloned) == []
+    assert only(seen)[0] == "foreign-service-on-port"

@@ -32,8 +32,10 @@ def judge_store(
     """The store's port alone: what is wrong with the whole host is said by the table of pairs."""
     home = next((node for node in survey.nodes if node.stores), None)
     by_source: dict[int, list[Called]] = {}
+    explained = {address for number in skip for address in survey.nodes[number].addresses}
     for one in survey.of("store"):
-        if one.source not in skip:
+        # Where two hosts share an address, a connection that the one accepted goes on to the other: no answer is no foreign service.
+        if one.source not in skip and one.ip not in explained:
             by_source.setdefault(one.source, []).append(one)
     found = [*_driver(survey), *_foreign(survey, by_source, table), *_first_address(survey, by_source)]
     found += _elsewhere(survey, by_source, home)
