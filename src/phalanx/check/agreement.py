@@ -111,3 +111,16 @@ def uses(witness: Witness, library: str, chosen: frozenset[str]) -> bool:
     if library in ("gloo", "nccl"):
         return uses(witness, "torch", chosen) or uses(witness, "horovod", chosen)
     return any(witness.variable(mark) for mark in marks)
+
+
+def uses_only_gloo(witnesses: Iterable[Witness], chosen: frozenset[str]) -> bool:
+    """Whether nothing tells of another library that opens connections: NCCL connects in a ring, gRPC to all, MPI as it needs them."""
+    named = chosen - {"torch", "horovod"}  # which take NCCL or Gloo, as the host has it
+    if named:
+        return named == {"gloo"}
+    return not any(
+        one.section("limits").get("gpus")
+        or any(name.startswith("NCCL_") for name in one.variables)
+        or any(uses(one, library, frozenset()) for library in ("mpi", "tensorflow"))
+        for one in witnesses
+    )

@@ -176,7 +176,7 @@ def _probe_network(
 ) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
     from phalanx.check.network import probe_network  # loaded only when there are packets to send
 
-    asked = NetworkOptions(options.timeout, options.large, store_of(witnesses), options.say)
+    asked = NetworkOptions(options.timeout, options.large, store_of(witnesses), options.say, options.libraries)
     return probe_network(parties, {one.label: one for one in witnesses}, asked)
 
 

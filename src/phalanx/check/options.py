@@ -22,6 +22,7 @@ class NetworkOptions:
     large: bool = True  # also large messages, latency and bandwidth
     store: tuple[str, int] | None = None  # MASTER_ADDR and MASTER_PORT, as given
     say: Callable[[str], None] = _say_nothing
+    libraries: frozenset[str] = frozenset()  # as in CheckOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,3 +284,11 @@ def test_a_hardware_address_given_twice_makes_no_foreign_service(outcome: str) -
     cloned = {label: witness(label, {}, {"eth0": interface(mac=mac)}) for label, mac in macs.items()}
     assert judge(seen, cloned) == []
     assert only(seen)[0] == "foreign-service-on-port"
+
+
+@pytest.mark.parametrize("only_gloo", [True, False])
+def test_only_gloo_never_calls_the_highest_address(only_gloo: bool) -> None:
+    seen = survey(3, to_host(3, 2, "silent"))
+    seen.only_gloo = only_gloo
+    assert only(seen)[1].by_luck == only_gloo
+    assert not only(survey(3, to_host(3, 1, "silent")))[1].by_luck

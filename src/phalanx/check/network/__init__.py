@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 
+from phalanx.check.agreement import uses_only_gloo
 from phalanx.check.check_fact import CheckFact
 from phalanx.check.network import survey as phases
 from phalanx.check.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
@@ -40,6 +41,7 @@ def probe_network(
     by_label = {party.label: party for party in parties}
     talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
     seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, witnesses))
+    seen.only_gloo = uses_only_gloo(witnesses.values(), options.libraries)
     try:
         take_survey(talk, seen, witnesses, options)
     finally:

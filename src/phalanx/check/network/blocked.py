@@ -56,6 +56,13 @@ class Table:
         """Labels, as a reading wants them."""
         return tuple(self.labels[number] for number in numbers)
 
+    def is_never_called(self, number: int, others: Iterable[int]) -> bool:
+        """With Gloo the higher address calls the lower, so nobody has to reach the highest; other libraries do not go by addresses."""
+        nodes = self.survey.nodes
+        mine = ipaddress.ip_address(nodes[number].address)
+        theirs = [ipaddress.ip_address(nodes[other].address) for other in others]
+        return self.survey.only_gloo and all(mine.version == one.version and int(mine) > int(one) for one in theirs)
+
 
 def make_table(survey: Survey, skip: frozenset[int] = frozenset()) -> Table:
     """The calls among nodes that are not explained otherwise."""
@@ -105,17 +112,11 @@ def judge_translated(table: Table) -> list[CheckFact]:
                 seers=table.name(one.target for one in changed),
                 others=table.name(others),
                 how=done_to(outcome),
-                by_luck=all(_is_higher(table, number, other) for other in others),
+                by_luck=table.is_never_called(number, others),
             )
         )
         table.explain_host(number)
     return found
-
-
-def _is_higher(table: Table, one: int, other: int) -> bool:
-    """With Gloo the higher address calls the lower, so nobody has to reach the highest."""
-    mine, theirs = (ipaddress.ip_address(table.survey.nodes[number].address) for number in (one, other))
-    return mine.version == theirs.version and int(mine) > int(theirs)
 
 
 def judge_routes(table: Table) -> list[CheckFact]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
@@ -145,7 +144,7 @@ def _inbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:
     else:
         name = "incoming-blocked"
         lonely = label if outcome == "no-neighbour" else None
-        luck = _by_luck(table, number, others)
+        luck = table.is_never_called(number, others)
         fields |= {"outcome": outcome, "lonely": lonely, "luck": luck}
     return observe(
         name,
@@ -185,17 +184,6 @@ def _other_ports(survey: Survey, number: int) -> list[Called]:
         if (one.kind == "given" and one.target == number)
         or (store and one.source != number and one.kind == "store" and one.peer == survey.nodes[number].label)
     ]
-
-
-def _by_luck(table: Table, number: int, others: Sequence[int]) -> bool:
-    """With Gloo the higher address calls the lower, so what comes in to the highest is never used."""
-    nodes = table.survey.nodes
-    return all(_higher(nodes[number], nodes[other]) for other in others)
-
-
-def _higher(one: Node, other: Node) -> bool:
-    mine, theirs = ipaddress.ip_address(one.address), ipaddress.ip_address(other.address)
-    return mine.version == theirs.version and int(mine) > int(theirs)
 
 
 def _outbound(table: Table, number: int, pairs: Sequence[Pair]) -> CheckFact:

@@ -29,6 +29,7 @@ class Survey:
     nodes: Sequence[Node]
     port: int | None = None  # the store's
     tasks: Mapping[int, Sequence[Task]] = field(default_factory=dict)  # of TensorFlow, by the node that has their ports
+    only_gloo: bool = True  # nothing tells of a library that calls in another order
     listening: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     calls: list[Called] = field(default_factory=list)
     half_open: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
