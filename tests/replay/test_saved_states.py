@@ -45,7 +45,8 @@ def test_checkpoints_by_the_clock_are_of_one_step_on_all_ranks(tmp_path: Path) -
     steps = [sorted(path.name for path in (done.rank(rank) / "record").glob("checkpoint-*")) for rank in (0, 1)]
     assert steps[0]
     assert steps[0] == steps[1]
-    last = int(steps[0][-1].partition("-")[2])
+    # Behind the very last step there would be nothing to compare.
+    last = max(step for name in steps[0] if (step := int(name.partition("-")[2])) < 26)
     found = replay(folder, "bundle", "--all", "--from", str(last), "-f", "json").json()
     assert found["verdict"] == "same", found
     assert all(one["compared"] <= 26 - last + 1 for one in found["replays"])

@@ -55,3 +55,7 @@ def test_random_states_are_no_secrets(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "state.json").read_text())
     assert kept["random"] == state["random"]
     assert token not in kept["values"]["note"]
+    line = {"k": "epoch", "states": {"torch": f"AAAA {token} =="}}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(line) + "\n")
+    seal(tmp_path)
+    assert json.loads((tmp_path / "calls.jsonl").read_text()) == line

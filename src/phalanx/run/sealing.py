@@ -12,7 +12,7 @@ from phalanx import private
 from phalanx.sources.secrets import HIDDEN, OutputRedactor, is_secret, redact
 
 _TEXTS = (".json", ".jsonl", ".txt", ".log")
-_CHECKPOINT, _STATES = "phalanx.checkpoint/1", ("random",)
+_CHECKPOINT, _STATES = "phalanx.checkpoint/1", ("random", "states")
 _LARGEST = 512 << 20
 _PIECE = 1 << 20
 
@@ -67,12 +67,17 @@ def _sealed_json(data: bytes, values: list[str]) -> bytes:
     except (ValueError, RecursionError):
         return _sealed_text(data.decode("utf-8", "surrogateescape"), values).encode("utf-8", "surrogateescape")
     sealed = _sealed(document, values)
-    if isinstance(document, dict) and isinstance(sealed, dict) and document.get("schema") == _CHECKPOINT:
+    if isinstance(document, dict) and isinstance(sealed, dict) and _is_recorders(document):
         # Random states are bytes in base64, in which any token may stand by chance; changed, they could not be restored.
         sealed |= {name: document[name] for name in _STATES if name in document}
     if sealed == document:
         return data
     return json.dumps(sealed, separators=(",", ":")).encode() + end
+
+
+def _is_recorders(document: dict[str, object]) -> bool:
+    """A checkpoint of the recorder, or a line of its log about an epoch."""
+    return document.get("schema") == _CHECKPOINT or document.get("k") == "epoch"
 
 
 def _sealed(value: object, values: list[str]) -> object:
