@@ -65,6 +65,7 @@ def test_a_rank_that_is_gone(tmp_path: Path) -> None:
         wait_until_ready(tmp_path, range(3))
         report, status, err = attach(str(pids[0]))
         assert "not on this machine" in err  # rank 1, and perhaps others that ended because of it
+        assert status in (1, 2) or report["verdict"] is None, err
         if status == 1:  # Gloo tells the others at once that their peer is gone, and they may have ended, too
             assert culprits(report) == [1]
 
