@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.cli.rule_text import text_of_rule
 from phalanx.diagnose.cases import check_rule, write_messages
 from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fault_count, load_figures
 from phalanx.knowledge.pack import load_pack, removed_codes
-from phalanx.lint.rule import Loaded
 from phalanx.lint.rule import load_rules as load_lint_rules
 
 rules_app = typer.Typer(no_args_is_help=True, help="The knowledge, readable: list, explain and test the rules.")
@@ -64,40 +64,13 @@ def list_rules(
 @rules_app.command(epilog="Example: phalanx rules explain HNG001")
 def explain(code: Annotated[str, typer.Argument(help="The rule's code.")]) -> None:
     """What a rule means, how to confirm it, how to mend it; for codes of `phalanx check train.py` too."""
-    lint = next((loaded for loaded in load_lint_rules() if loaded.rule.code == code.upper()), None)
-    if lint is not None:
-        _explain_lint(lint)
+    text = text_of_rule(code)
+    if text is None:
+        _pick([code])  # says what to give instead
         return
-    rule = _pick([code])[0]
-    share = distributed_share(rule.symptom)
-    parts = [
-        f"# {rule.code}: {rule.title}",
-        f"Symptom `{rule.symptom}` ({SYMPTOMS[rule.symptom].looks_like}); cause `{rule.cause}`. "
-        f"{fault_count(rule.symptom)} faults of the study have this symptom, {share:.0%} of them specific to distributed training.",
-    ]
-    parts += [f"## {name}\n{rule.sections[name]}" for name in ("Meaning", "Impact", "Confirm", "Fix")]
-    parts.append("## Changes that mend it")
-    parts += [
-        f"{number}. **{fix.title}** (`{fix.pattern}`). {fix.do} {fix.why}" for number, fix in enumerate(rule.fixes, 1)
-    ]
-    parts.append(f"## References\n{rule.sections['References']}")
     from rich.markdown import Markdown  # loads a lexer for every language: only where it is shown
 
-    Console().print(Markdown("\n\n".join(parts)))
-
-
-def _explain_lint(loaded: Loaded) -> None:
-    rule = loaded.rule
-    head = (
-        f"Symptom `{rule.symptom}` ({SYMPTOMS[rule.symptom].looks_like}); cause `{rule.cause}`; fix `{rule.pattern}`."
-    )
-    related = sorted(other.code for other in load_rules() if other.cause == rule.cause)
-    if related:
-        head += f" In logs the same fault is {', '.join(related)}."
-    from rich.markdown import Markdown
-
-    rest = loaded.documentation.removeprefix(loaded.title)
-    Console().print(Markdown(f"# {rule.code}: {loaded.title}\n\n{head}\n\n{rest}"))
+    Console().print(Markdown(text))
 
 
 @rules_app.command("scripts")

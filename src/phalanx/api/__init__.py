@@ -1,0 +1,1 @@
+"""The verbs as Python functions; the public names are in `phalanx` itself."""

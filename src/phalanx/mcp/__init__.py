@@ -1,0 +1,1 @@
+"""Phalanx for assistants: a Model Context Protocol server over standard input and output."""
