@@ -10,7 +10,7 @@ from phalanx.model import Frame
 from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
-from phalanx.run.watch.stacks import WATCH_THREAD, ProcessStacks
+from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks
 from phalanx.sources.user_code import condition_above, source_line
 
 # Functions that return only when other ranks have come, by the file they stand in.
@@ -94,7 +94,9 @@ def position_of(
     leaving = all(frame.function != "<module>" and "runpy" not in frame.path for frame in main.frames)
     mine = [frame for frame in main.frames if frame.is_user_code]
     if leaving and not mine:
-        others = [thread.frames for thread in stacks.threads if thread is not main and thread.name != WATCH_THREAD]
+        others = [
+            thread.frames for thread in stacks.threads if thread is not main and not thread.name.startswith(OUR_THREADS)
+        ]
         mine = [frame for frames in others for frame in frames if frame.is_user_code] or [
             frames[-1] for frames in others if frames
         ]

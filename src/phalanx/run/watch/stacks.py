@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.model import Frame
+from phalanx.run.watch.asking import ask_inside
 from phalanx.run.watch.processes import command_of, is_alive
 
 _AT_ONCE = 4
-WATCH_THREAD = "phalanx-watch"  # ours, inside the rank
+OUR_THREADS = "phalanx-"  # what their names begin with, inside the rank
 ENDED = "it has ended"
 GRANT = (
     "py-spy may not look into the ranks. In a container start it with `--cap-add=SYS_PTRACE`; on Kubernetes add SYS_PTRACE "
@@ -65,7 +66,8 @@ def take_stacks(
     """The stacks of several processes, a few at once. Without `pause` they run on, and a stack may be torn."""
     program = find_py_spy()
     if program is None:
-        return {pid: ProcessStacks(pid, error="py-spy is not installed: pip install py-spy") for pid in pids}
+        missing = "py-spy is not installed: pip install py-spy"
+        return {pid: _told_by_itself(pid) or ProcessStacks(pid, error=missing) for pid in pids}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip(pids, pool.map(lambda pid: _take(program, pid, timeout, pause, values), pids), strict=True))
 
@@ -78,11 +80,20 @@ def _take(program: str, pid: int, timeout: float, pause: bool, values: bool) -> 
     if isinstance(done, str) and done != GRANT:  # a process that is stopped already cannot be paused
         done = _run([*command, "--nonblocking"], timeout)
     if isinstance(done, str):
-        return ProcessStacks(pid, error=done)
+        return _told_by_itself(pid) or ProcessStacks(pid, error=done)
     try:
         return parse_json(pid, done.decode("utf-8", "replace"))
     except (ValueError, KeyError, TypeError):
         return ProcessStacks(pid, error="py-spy printed something that is not its JSON")
+
+
+def _told_by_itself(pid: int) -> ProcessStacks | None:
+    """What the watch inside tells, where there is one."""
+    answer = ask_inside(pid)
+    try:
+        return parse_json(pid, json.dumps(answer["threads"])) if answer is not None else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def take_native(pid: int, timeout: float = 15.0) -> str | None:
@@ -136,7 +147,7 @@ def as_text(stacks: Iterable[ProcessStacks]) -> str:
         if one.error:
             lines += [f"no stacks: {one.error}", ""]
         for thread in one.threads:
-            if thread.name == WATCH_THREAD:
+            if thread.name.startswith(OUR_THREADS):
                 continue
             state = "active" if thread.active else "idle"
             lines.append(f'Thread {one.pid} ({state}{"+gil" if thread.holds_gil else ""}): "{thread.name}"')

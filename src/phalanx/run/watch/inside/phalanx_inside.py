@@ -55,6 +55,7 @@ def start(told: str) -> None:
     watch.beat(STARTED)
     _enable_faulthandler()
     import phalanx_last_call  # now: its folder is on the path for a moment only
+    import phalanx_socket  # noqa: F401
     import phalanx_turning  # noqa: F401
 
     phalanx_last_call.note_at_exit(os.path.join(os.path.dirname(path), CALL))
@@ -121,6 +122,12 @@ class _Watch:
         self._thread = threading.Thread(target=self._run, name="phalanx-watch", daemon=True)
         self._thread.start()
         atexit.register(self._leave)
+        about = {"rank": self._rank, "size": self._size, "folder": self._folder}
+        sys.modules["phalanx_socket"].serve(about, self._main, self._recorders_now)
+
+    def _recorders_now(self) -> list[object]:
+        """What the flight recorders hold, for who asks over the socket; nothing before there is a process group."""
+        return [] if self._groups() is None else [json.loads(dump()) for _, dump in _recorders()]
 
     def _leave(self) -> None:
         """Before the interpreter ends: nobody may be inside the recorder when its memory goes away."""
@@ -292,7 +299,7 @@ def _stacks(pid: int, main: int) -> str:
     lines = [f"Process {pid}: (told by the rank itself)", ""]
     for ident, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
         frame: FrameType | None = innermost
-        if names.get(ident) == "phalanx-watch":
+        if names.get(ident, "").startswith("phalanx-"):
             continue
         name = "MainThread" if ident == main else names.get(ident, "")
         lines.append(f'Thread {ident} (idle): "{name}"')
