@@ -13,7 +13,7 @@ import pytest
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
 from phalanx.run.watch.inside import phalanx_inside as record
 
-PROBE = "import os, sys, threading; print(os.environ.get('PHALANX_INSIDE'), os.environ.get('PYTHONPATH'), threading.active_count(), [p for p in sys.path if 'inside' in p])"
+PROBE = "import os, sys, threading; print(os.environ.get('PHALANX_INSIDE'), os.environ.get('PYTHONPATH'), threading.active_count(), [p for p in sys.path if 'watch/inside' in p])"
 
 
 def run(

@@ -19,7 +19,6 @@ import time
 TYPE_CHECKING = False  # as typing has it, without the time that importing it costs
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
     Group = tuple[str, int, int, int]  # name; last enqueued, started, completed
 
@@ -234,7 +233,10 @@ class _Watch:
     def _answer(self, number: int) -> None:
         """The files of a snapshot: stacks first, because they cannot fail."""
         try:
-            self._write(f"inside-stacks-{number}.txt", _stacks(self._pid, self._main).encode("utf-8", "replace"))
+            self._write(
+                f"inside-stacks-{number}.txt",
+                sys.modules["phalanx_socket"].stacks_as_text(self._main).encode("utf-8", "replace"),
+            )
             distributed = sys.modules.get("torch.distributed")
             if distributed is not None and distributed.is_initialized():
                 self._dump(number)
@@ -291,28 +293,6 @@ def _switch_recorder_on() -> None:
     parts = str(version).split(".")[:2]
     if len(parts) == 2 and all(part.isdigit() for part in parts) and tuple(map(int, parts)) < (2, 8):
         os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000")
-
-
-def _stacks(pid: int, main: int) -> str:
-    """Stacks of all threads in py-spy's form, for where py-spy may not look."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    lines = [f"Process {pid}: (told by the rank itself)", ""]
-    for ident, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
-        frame: FrameType | None = innermost
-        if names.get(ident, "").startswith("phalanx-"):
-            continue
-        name = "MainThread" if ident == main else names.get(ident, "")
-        lines.append(f'Thread {ident} (idle): "{name}"')
-        while frame is not None:
-            code = frame.f_code
-            lines.append(f"    {code.co_name} ({code.co_filename}:{frame.f_lineno or 0})")
-            # with whom it wants to meet, which root it names, in which pass it is: whole numbers only
-            if ident == main:
-                told = [(name, value) for name, value in frame.f_locals.items() if type(value) is int]
-                lines += [f"        {name}: {value}" for name, value in told]
-            frame = frame.f_back
-        lines.append("")
-    return "\n".join(lines)
 
 
 def _versions(rank: int) -> dict[str, str | int]:
