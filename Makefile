@@ -12,7 +12,7 @@ QUICK := $(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 # Root installs what the tests need, and then none may be skipped for want of it.
 WHOLE := $(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole)
 
-.PHONY: demo test ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
+.PHONY: demo test site ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
@@ -61,6 +61,11 @@ zoo: debian-zoo $(VENV)/.core
 zoo-page: $(VENV)/.core
 	$(BIN)/phalanx faults score --write docs/zoo.md --svg docs/zoo.svg
 	$(BIN)/phalanx faults list --coverage --write docs/zoo-coverage.md
+
+# The documentation as a site in build/site; look at it with `python3 -m http.server -d build/site`.
+site: $(VENV)/.dev
+	$(BIN)/python site/pages.py
+	cd build && ../$(BIN)/python -m zensical build -s -f mkdocs.yml
 
 # Speed against ripgrep on generated logs; see bench/README.md.
 bench: debian $(VENV)/.dev

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.model.template import fill
+from phalanx.model.template import fill, fill_without_job
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_one_waits_and_several_wait() -> None:
     text = "{waiting|Some ranks} wait for {culprits|a rank}."
     assert fill(text, {"waiting": "rank 0", "culprits": "rank 1"}) == "Rank 0 waits for rank 1."
     assert fill(text, {"waiting": "ranks 0, 2", "culprits": "rank 1"}) == "Ranks 0, 2 wait for rank 1."
+
+
+def test_a_page_about_a_rule_has_no_job_to_fill_it() -> None:
+    text = "{culprits|A rank} left{op? in {op}}; set {variable} to {value|another value}."
+    assert fill_without_job(text) == "A rank left; set ‹variable› to another value."

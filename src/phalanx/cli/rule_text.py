@@ -6,6 +6,7 @@ from phalanx.knowledge import SYMPTOMS, load_rules
 from phalanx.knowledge.figures import distributed_share, fault_count
 from phalanx.lint.rule import Loaded
 from phalanx.lint.rule import load_rules as load_lint_rules
+from phalanx.model.template import fill_without_job
 
 
 def text_of_rule(code: str) -> str | None:
@@ -23,12 +24,15 @@ def text_of_rule(code: str) -> str | None:
         f"Symptom `{rule.symptom}` ({SYMPTOMS[rule.symptom].looks_like}); cause `{rule.cause}`. "
         f"{fault_count(rule.symptom)} faults of the study have this symptom, {share:.0%} of them specific to distributed training.",
     ]
-    parts += [f"## {name}\n{rule.sections[name]}" for name in ("Meaning", "Impact", "Confirm", "Fix")]
+    parts += [
+        f"## {name}\n\n{fill_without_job(rule.sections[name])}" for name in ("Meaning", "Impact", "Confirm", "Fix")
+    ]
     parts.append("## Changes that fix it")
     parts += [
-        f"{number}. **{fix.title}** (`{fix.pattern}`). {fix.do} {fix.why}" for number, fix in enumerate(rule.fixes, 1)
+        fill_without_job(f"{number}. **{fix.title}** (`{fix.pattern}`). {fix.do} {fix.why}")
+        for number, fix in enumerate(rule.fixes, 1)
     ]
-    parts.append(f"## References\n{rule.sections['References']}")
+    parts.append(f"## References\n\n{rule.sections['References']}")
     return "\n\n".join(parts)
 
 

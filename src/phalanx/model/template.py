@@ -32,6 +32,13 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _ONE_WAITS.sub(r"\1 waits", _FIELD.sub(replace, text))
 
 
+def fill_without_job(text: str) -> str:
+    """The text as a page about the rule shows it, where no job fills the fields: `{culprits|a rank}` reads "a rank"."""
+    return _FIELD.sub(
+        lambda match: "" if match["only"] is not None else match["otherwise"] or f"‹{match['name']}›", text
+    )
+
+
 def is_complete(text: str, values: Mapping[str, str]) -> bool:
     """Whether every field that has no words for its absence is there."""
     needed = (match["name"] for match in _FIELD.finditer(text) if match["otherwise"] is None and match["only"] is None)
