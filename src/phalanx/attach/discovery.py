@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phalanx.attach.identity import Identity, identities_of
+from phalanx.attach.ray_train import is_ray_process, ray_identity
 
 _MOST = 1 << 20  # bytes of an environment or a command line that are read
 
@@ -88,7 +89,7 @@ def script_of(command: Sequence[str]) -> str:
             words = words[1:]
         elif not word.startswith("-"):
             return Path(word).name
-    return Path(command[0]).name if command else "?"
+    return Path(command[0].rstrip()).name if command else "?"  # Ray's titles are padded
 
 
 def all_processes(wanted: Callable[[int], bool]) -> dict[int, Process]:
@@ -144,9 +145,8 @@ def _read(pid: int, name: str) -> bytes:
 def jobs_by_variables(processes: Mapping[int, Process]) -> list[FoundJob]:
     """Every job whose ranks carry a launcher's variables, by the most specific of them."""
     identities = {
-        pid: [told for told in identities_of(one.variables) if told.size is not None or _has_torch(pid)]
+        pid: [told for told in _told_by(one) if told.size is not None or _has_torch(pid)]
         for pid, one in processes.items()
-        if one.variables
     }
     ranks: dict[int, Identity] = {}
     for pid, found in identities.items():
@@ -166,6 +166,13 @@ def jobs_by_variables(processes: Mapping[int, Process]) -> list[FoundJob]:
     for pid, identity in ((pid, one) for pid, one in ranks.items() if pid not in agents):
         groups.setdefault(_job_key(identity, processes[pid]), []).append(FoundRank(processes[pid], identity))
     return [make_job(key, members, processes) for key, members in groups.items()]
+
+
+def _told_by(process: Process) -> list[Identity]:
+    """Ray's workers inherit what a scheduler told the node's first process, which is not about them."""
+    if is_ray_process(process.command):
+        return [found] if (found := ray_identity(process.pid)) is not None else []
+    return identities_of(process.variables or {})
 
 
 def _has_torch(pid: int) -> bool:

@@ -7,6 +7,7 @@ start together, so that the time is that of one machine, and one that does not a
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from phalanx.run.watch.stacks import ProcessStacks, Thread
 from phalanx.sources.secrets import redact, redact_command, redact_environment
 
 _MARK = "phalanx-attach-view "  # before the JSON: a login shell may print whatever it likes around it
+_FAILED = "phalanx-attach-failed "  # before what one of several machines says that could not look
 _MOST_VALUE = 120
 _ANSWER_S = 60.0
 
@@ -78,30 +80,30 @@ def ask_all(reaches: Sequence[Reach], say: Callable[[str], None], timeout: float
     """Every machine's views; one that does not answer is said, and left out. Raises AttachError if none answers."""
     with ThreadPoolExecutor(min(len(reaches), 256)) as pool:
         answers = list(pool.map(lambda reach: _ask(reach, timeout), reaches))
-    found: list[View] = []
-    for reach, (views, error) in zip(reaches, answers, strict=True):
+    for reach, (_, error) in zip(reaches, answers, strict=True):
         if error:
             say(f"{reach.name}: {error}")
-        found += views
-    if all(error for _, error in answers):
+    if all(views is None for views, _ in answers):
         raise AttachError("no machine answered")
-    return found
+    return [view for views, _ in answers for view in views or ()]
 
 
-def _ask(reach: Reach, timeout: float) -> tuple[list[View], str]:
+def _ask(reach: Reach, timeout: float) -> tuple[list[View] | None, str]:
+    """What it sees, None if nothing came back, and what went wrong."""
     try:
         done = subprocess.run(
             reach.command, capture_output=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        return [], f"no answer within {timeout:.0f} s"
+        return None, f"no answer within {timeout:.0f} s"
     except OSError as error:
-        return [], f"{reach.command[0]}: {error.strerror}"
+        return None, f"{reach.command[0]}: {error.strerror}"
     answered = read_views(done.stdout.decode("utf-8", "replace"))
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     if not answered:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return [], (said[-1][:300] if said else f"it ended with status {done.returncode} and said nothing")
-    return [view for _, views in answered for view in views], ""
+        return None, (said[-1][:300] if said else f"it ended with status {done.returncode} and said nothing")
+    failed = [line.removeprefix(_FAILED) for line in said if line.startswith(_FAILED)]
+    return [view for _, views in answered for view in views], "; ".join(failed)[:300]
 
 
 def merge(views: Sequence[View]) -> list[View]:
@@ -183,6 +185,13 @@ def by_kubectl(selector: str, python: str | None = None) -> list[Reach]:
         raise AttachError(f"no running pod has the labels {selector}")
     command = collect_command(python or "python3")
     return [Reach(pod, ("kubectl", "exec", pod, "--", *command)) for pod in pods]
+
+
+def by_ray(job: str, python: str | None = None) -> list[Reach]:
+    """Every node of the Ray cluster of this machine, or of RAY_ADDRESS; one command reaches all of them."""
+    address = os.environ.get("RAY_ADDRESS", "auto")
+    command = (sys.executable, "-m", "phalanx.attach.ray_nodes", address, job, *collect_command(python))
+    return [Reach(f"the nodes of Ray job {job}", command)]
 
 
 def by_template(template: str, hosts: Sequence[str], python: str | None = None) -> list[Reach]:

@@ -47,7 +47,12 @@ def investigate(target: Target, say: Callable[[str], None], rounds: int = _ROUND
         if found.state is not State.HUNG or max(watched, motion.quiet or 0.0) >= _SURE_S:
             break
         if number == 0:
-            say(f"{name_ranks(found.waiting) or 'the ranks'} wait; looking longer to tell a hang from a slow step")
+            who = (
+                f"{name_ranks(found.waiting)} wait{'s' if len(found.waiting) == 1 else ''}"
+                if found.waiting
+                else "the ranks wait"
+            )
+            say(f"{who}; looking longer to tell a hang from a slow step")
         motion = target.look()
         found, watched = state_of(motion), watched + motion.seconds
     quiet = max(watched, motion.quiet or 0.0)

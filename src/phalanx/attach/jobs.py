@@ -9,6 +9,7 @@ from pathlib import Path
 
 from phalanx.attach.connected import jobs_by_connections, numbered_by_stacks
 from phalanx.attach.discovery import FoundJob, Process, all_processes, ancestors, jobs_by_variables
+from phalanx.attach.ray_train import with_training_thread
 from phalanx.run.watch.stacks import take_stacks
 
 
@@ -64,5 +65,6 @@ def _jobs(processes: Mapping[int, Process]) -> list[FoundJob]:
     by_connections = []
     for job in jobs_by_connections(processes, known):
         stacks = take_stacks([one.process.pid for one in job.ranks], values=True)
-        by_connections.append(numbered_by_stacks(job, stacks, processes))
+        trained = {pid: with_training_thread(one) for pid, one in stacks.items()}
+        by_connections.append(numbered_by_stacks(job, trained, processes))
     return sorted([*told, *by_connections], key=lambda job: -len(job.ranks))

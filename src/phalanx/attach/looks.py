@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from phalanx.attach.ray_train import with_training_thread
 from phalanx.model import Frame
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.network import Connection, connections_of
@@ -84,14 +85,14 @@ def look_at_job(
     began = time.monotonic()
     first = {rank: look for rank, pid in pids.items() if (look := _kernel_look(pid, None)) is not None}
     numbers = list(pids.values())
-    taken = [take_stacks(numbers, values=True)]
+    taken = [_stacks(numbers, values=True)]
     for _ in range(looks - 2):
         pause(_BETWEEN_S)
-        taken.append(take_stacks(numbers, pause=False))
+        taken.append(_stacks(numbers, pause=False))
     pause(_BETWEEN_S)
     families = children_of(numbers)
     workers = {pid: list(python_children(family))[:_MOST_WORKERS] for pid, family in families.items()}
-    taken.append(take_stacks(numbers, values=True))
+    taken.append(_stacks(numbers, values=True))
     helpers = take_stacks([worker for found in workers.values() for worker in found], pause=False)
     seconds = max(time.monotonic() - began, 0.1)
     motions = {}
@@ -102,6 +103,11 @@ def look_at_job(
             below = tuple(helpers[worker] for worker in workers.get(pid, ()))
             motions[rank] = _motion(rank, before, last, [one[pid] for one in taken], below, seconds, size)
     return JobMotion(motions, seconds, quiet_between(numbers))
+
+
+def _stacks(pids: Sequence[int], *, pause: bool = True, values: bool = False) -> dict[int, ProcessStacks]:
+    taken = take_stacks(pids, pause=pause, values=values)
+    return {pid: with_training_thread(stacks) for pid, stacks in taken.items()}
 
 
 def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None = None) -> RankLook | None:

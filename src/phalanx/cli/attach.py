@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +39,8 @@ Examples:
 
     phalanx attach --slurm 8841
 
+    phalanx attach --ray 02000000
+
     phalanx attach 41237 --watch --every 60
 
     phalanx attach 41237 --bundle hang/ --format html --output hang.html
@@ -65,6 +67,7 @@ def attach(
     hosts: Annotated[str | None, typer.Option(help="Look on these hosts, over SSH: a,b,user@c.")] = None,
     slurm: Annotated[str | None, typer.Option(help="Look on the nodes of this Slurm job, by srun --overlap.")] = None,
     kubectl: Annotated[str | None, typer.Option(help="Look in the pods with these labels: app=train.")] = None,
+    ray: Annotated[str | None, typer.Option(help="Look on the nodes of this Ray job: 02000000, raysubmit_….")] = None,
     each: Annotated[
         str | None, typer.Option(help="With --hosts: the command that reaches a host, such as 'ssh {}'.")
     ] = None,
@@ -79,7 +82,7 @@ def attach(
     """Say why a job that runs now hangs: who waits for whom, in which call, at which line.
 
     Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
-    horovodrun, mp.spawn, or processes started by hand.
+    horovodrun, Ray Train, mp.spawn, or processes started by hand.
     """
     from phalanx.attach.investigation import investigate
     from phalanx.attach.jobs import AttachError, find_jobs
@@ -91,7 +94,7 @@ def attach(
 
             print(collect_line(find_jobs(everybody=everybody, within=within)))
             return
-        reaches = _reaches(hosts, slurm, kubectl, each, python)
+        reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python)
         if reaches:
             _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
         target = target_on(reaches, pid, _choose, _say) if reaches else target_here(pid, _choose, everybody=everybody)
@@ -108,25 +111,23 @@ def attach(
     raise typer.Exit(status)
 
 
-def _reaches(
-    hosts: str | None, slurm: str | None, kubectl: str | None, each: str | None, python: str | None
-) -> list[Reach]:
+def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | None) -> list[Reach]:
     """The commands that reach other machines, where any were asked for. Raises AttachError."""
     from phalanx.attach import hosts as ways
     from phalanx.attach.jobs import AttachError
 
-    if sum(given is not None for given in (hosts, slurm, kubectl)) > 1:
-        raise AttachError("give one of --hosts, --slurm and --kubectl")
-    if each is not None and hosts is None:
+    given = {way: value for way, value in asked.items() if value is not None}
+    if len(given) > 1:
+        raise AttachError("give one of --hosts, --slurm, --kubectl and --ray")
+    if each is not None and "hosts" not in given:
         raise AttachError("--each needs --hosts, the names that replace {}")
-    if hosts is not None:
-        names = [name.strip() for name in hosts.split(",") if name.strip()]
+    if "hosts" in given:
+        names = [name.strip() for name in given["hosts"].split(",") if name.strip()]
         if not names:
             raise AttachError("--hosts names nobody")
         return ways.by_template(each, names, python) if each is not None else ways.by_ssh(names, python)
-    if slurm is not None:
-        return ways.by_slurm(slurm, python)
-    return ways.by_kubectl(kubectl, python) if kubectl is not None else []
+    by = {"slurm": ways.by_slurm, "kubectl": ways.by_kubectl, "ray": ways.by_ray}
+    return next((by[way](value, python) for way, value in given.items()), [])
 
 
 def _stay(target: Target, every: float, everything: bool) -> int:
