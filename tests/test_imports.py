@@ -32,6 +32,7 @@ ALLOWED = {
     "remote": {"model", "frameworks", "sources", "backends", "run"},
     "calls": {"model", "frameworks", "sources", "backends", "run", "remote"},
     "replay": {"model", "sources"},
+    "verify": {"model", "knowledge", "blame"},
     "report": {"model", "knowledge"},
     "cli": {
         "mcp",
@@ -52,6 +53,7 @@ ALLOWED = {
         "backends",
         "remote",
         "replay",
+        "verify",
     },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")

@@ -71,7 +71,7 @@ def begin_recording(
     from phalanx.replay.native import Native
     from phalanx.replay.salvage import save_ring
 
-    folder = _sources_folder(command, is_module)
+    folder = sources_folder(command, is_module)
     native = Native()
     atexit.register(native.close)
     settings = settings_for(mode, folder, keep_steps, every_steps, every_seconds) | {"native": native.path}
@@ -109,7 +109,7 @@ def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | 
         )
 
 
-def _sources_folder(command: list[str], is_module: bool) -> Path:
+def sources_folder(command: list[str], is_module: bool) -> Path:
     """The folder of the user's own files: the script's, or where a module is looked for."""
     if is_module or not command or not command[0].endswith(".py"):
         return Path.cwd()

@@ -132,9 +132,9 @@ def run(
             command=tuple(command),
             size=size,
             is_module=module,
-            is_program=_is_after_dashes(command),
+            is_program=is_after_dashes(command),
             framework=framework,
-            environment=_variables(env or []),
+            environment=variables(env or []),
             devices=devices,
             roles=_roles(roles),
             virtual_devices=virtual_devices,
@@ -156,7 +156,7 @@ def run(
                 "--check looks at this machine: for the hosts of an engine run `phalanx check --hosts a,b` first"
             )
         if on is not None or dry_run:
-            _elsewhere(plan, on or "local", _variables(given or [], "--with"), bundle, dry_run, wants_json, share)
+            _elsewhere(plan, on or "local", variables(given or [], "--with"), bundle, dry_run, wants_json, share)
         if given:
             raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
@@ -208,13 +208,13 @@ def _elsewhere(
     raise typer.Exit(ended.status)
 
 
-def _is_after_dashes(command: list[str]) -> bool:
+def is_after_dashes(command: list[str]) -> bool:
     """Whether the command stood behind `--`, which the parser takes away."""
     before = sys.argv[: len(sys.argv) - len(command)]
     return bool(before) and before[-1] == "--"
 
 
-def _variables(given: list[str], option: str = "--env") -> dict[str, str]:
+def variables(given: list[str], option: str = "--env") -> dict[str, str]:
     found = {}
     for item in given:
         name, mark, value = item.partition("=")

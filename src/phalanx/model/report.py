@@ -19,6 +19,7 @@ class Report:
     read: tuple[str, ...] = ()
     without_output: tuple[str, ...] = ()  # of what was read: reports that quote no output of a program
     restarts: tuple[str, ...] = ()  # why earlier attempts of the job ended, oldest first
+    scope: str = ""  # what was looked at, where that is not files: `24 steps on 2 ranks`
 
     @property
     def verdict(self) -> Finding | None:
@@ -50,6 +51,7 @@ class Report:
             "not_checked": [_unchecked(item) for item in self.not_checked],
             "read": list(self.read),
             "restarts": list(self.restarts),
+            "scope": self.scope,
         }
 
 

@@ -56,7 +56,10 @@ def _print(report: Report, console: Console, everything: bool) -> None:
 
 def _print_nothing_wrong(report: Report, console: Console) -> None:
     files = f"{len(report.read)} file{'s' if len(report.read) != 1 else ''}"
-    if not report.read:
+    if report.scope:
+        is_whole = ("Nothing wrong found", "bold green") if report.is_complete else ("Not verified", "bold yellow")
+        console.print(Text.assemble(is_whole, f" in {report.scope}."))
+    elif not report.read:
         console.print(Text("Nothing to read: no text log among what was given.", style="bold yellow"))
     elif len(report.without_output) == len(report.read):
         console.print(Text(f"Nothing to diagnose: no output of a program in {files}.", style="bold yellow"))

@@ -39,10 +39,14 @@ class Job:
         folder: Path,
         screen: Screen,
         observe: Callable[[Setup, Callable[[str], None]], Observer] = make_observer,
+        diagnoses: Callable[[Reason], bool] = lambda reason: True,
+        is_kept: bool = True,
     ) -> None:
         self._plan = plan
         self._screen = screen
         self._observe = observe
+        self._diagnoses = diagnoses  # whether a job that ended so is worth a report
+        self._is_kept = is_kept  # whether the bundle will be there to be looked into
         self._writer = BundleWriter(folder, screen.say)
         self._folder = folder
         self._diagnosis: Diagnosis | None = None
@@ -68,7 +72,7 @@ class Job:
         self._screen.close()
         self._writer.finish(reason.status, reason.text)
         try:
-            report = self._final_report(reason)
+            report = self._final_report(reason) if self._diagnoses(reason) else None
         except KeyboardInterrupt:
             report = None  # all is in the bundle already
         self._say_end(reason, report, time.monotonic() - began)
@@ -172,4 +176,4 @@ class Job:
             self._screen.say("there is no verdict: the diagnosis could not be made")
         how = f"{reason.text}, after {seconds:.1f} s"
         more = f"; more: phalanx diagnose {self._folder}" if report is not None and verdict else ""
-        self._screen.say(f"{how}; bundle: {self._folder}{more}")
+        self._screen.say(f"{how}; bundle: {self._folder}{more}" if self._is_kept else how)

@@ -34,6 +34,8 @@ class Recorder:
     refused: tuple[str, ...] = ()  # modules whose import in a script says that it cannot
     make_room: Callable[[], int] | None = None  # memory of a rank that is to outlive it
     save: Callable[[Path, int], object] | None = None  # what is in it, to the rank's record
+    variable: str = VARIABLE  # by which a rank is told its settings
+    beside: tuple[Path, ...] = ()  # further folders that it takes modules from
 
     @property
     def mode(self) -> str:
@@ -83,8 +85,8 @@ class Recorder:
             # Python salts its hashes by chance, and sets are ordered by them: the chance is made one that is written down.
             found["PYTHONHASHSEED"] = str((int(self.settings["seed"]) + rank) % (2**32 - 1) + 1)
         before = inherited.get("PYTHONPATH")
-        path = f"{self.folder}{os.pathsep}{before}" if before else str(self.folder)
-        return {**found, "PYTHONPATH": path, VARIABLE: json.dumps(told)}
+        path = os.pathsep.join([str(self.folder), *map(str, self.beside), *([before] if before else [])])
+        return {**found, "PYTHONPATH": path, self.variable: json.dumps(told)}
 
     def ask(self, attempt: Path) -> None:
         """Ask living ranks to write what they hold in memory."""

@@ -1,0 +1,167 @@
+"""`phalanx verify`: runs a few steps of a training job and says what is wrong with training that raises no error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from phalanx.cli.recording import sources_folder
+from phalanx.cli.run import is_after_dashes, variables
+from phalanx.model import Report, Unchecked
+from phalanx.model import bundle as layout
+from phalanx.replay.record import INSIDE as RECORDER
+from phalanx.report import Format, print_text, render
+from phalanx.run.ending import Reason
+from phalanx.run.job import Job, Result
+from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
+from phalanx.run.recorder import Recorder
+from phalanx.run.screen import Screen
+from phalanx.verify import observe
+from phalanx.verify.evidence import Evidence, read
+from phalanx.verify.judge import judge
+
+_EXAMPLES = """\
+Examples:
+
+    phalanx verify -n 4 train.py --epochs 1
+
+    phalanx verify -n 2 --steps 40 -m package.train
+
+    phalanx verify -n 2 --format html -o verify.html train.py
+
+What stands after the script is the script's. Exits with 0 if nothing is wrong, 1 with findings, 2 if it could not be verified."""
+
+
+class VerifyFormat(StrEnum):
+    """How the report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    settings = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+    app.command(epilog=_EXAMPLES, context_settings=settings)(verify)
+
+
+def verify(
+    command: Annotated[list[str], typer.Argument(help="The script and its arguments.", show_default=False)],
+    size: Annotated[int, typer.Option("-n", "--ranks", help="How many ranks to start.", min=1)],
+    module: Annotated[bool, typer.Option("-m", help="What follows is a module, as for python -m.")] = False,
+    steps: Annotated[int, typer.Option(help="End after so many optimizer steps.", min=0)] = 0,
+    epochs: Annotated[int, typer.Option(help="End after so many passes over a data loader.", min=0)] = 0,
+    timeout: Annotated[float | None, typer.Option(help="End the job after so many seconds.", min=0.1)] = None,
+    framework: Annotated[str | None, typer.Option(help="torch or horovod; else the script tells it.")] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", help="A variable for every rank: NAME=VALUE.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the evidence in this new folder.")] = None,
+    python: Annotated[
+        str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
+    ] = None,
+    form: Annotated[VerifyFormat, typer.Option("--format", "-f", help="How to write the report.")] = VerifyFormat.TEXT,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the report to this file.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show all findings, evidence and fixes.")] = False,
+) -> None:
+    """Run a few steps and say what is wrong: gradients that are not synchronised, weights that differ, schedules that run away.
+
+    The script is unchanged. An observer in each rank writes fingerprints of parameters, gradients, data and schedules, which
+    are compared across ranks. Without --steps or --epochs the job runs to its own end, or for a minute of training.
+    """
+    folder = keep or Path(tempfile.mkdtemp(prefix="phalanx-verify-"))
+    try:
+        if keep is not None:
+            _make(keep)
+        seconds = 0.0 if steps or epochs else observe.LONGEST
+        sources = sources_folder(command, module)
+        spec = JobSpec(
+            command=tuple(command),
+            size=size,
+            is_module=module,
+            is_program=is_after_dashes(command),
+            framework=framework,
+            environment=variables(env or []),
+            timeout=timeout,
+            on_stall=OnStall.ABORT,
+            python=python or sys.executable,
+            recorder=Recorder(
+                observe.INSIDE,
+                observe.settings_for(sources, steps, epochs, seconds),
+                observe.FRAMEWORKS,
+                variable=observe.VARIABLE,
+                beside=(RECORDER,),
+            ),
+        )
+        wants_text = form is VerifyFormat.TEXT and output is None
+        report = _verify(spec, folder, sources, wants_text, is_kept=keep is not None)
+    except PlanError as error:
+        typer.echo(f"phalanx: {error}", err=True)
+        raise typer.Exit(2) from error
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    _write(report, form, output, everything)
+    raise typer.Exit(1 if report.findings else 0 if report.is_complete else 2)
+
+
+def _make(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        raise PlanError(f"--keep {folder}: the folder is not empty; give a new one")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _verify(spec: JobSpec, folder: Path, sources: Path, wants_text: bool, is_kept: bool) -> Report:
+    plan = make_plan(spec, os.environ, Path.cwd())
+    screen = Screen(only_errors=not wants_text)
+    result = Job(plan, folder, screen, diagnoses=lambda reason: reason.status != 0, is_kept=is_kept).run()
+    evidence = _evidence(plan, folder, sources)
+    report = judge(evidence)
+    if result.status != 0 and not _ended_by_us(evidence, result.reason):
+        report = _with_failure(report, result)
+    return report
+
+
+def _evidence(plan: Plan, folder: Path, sources: Path) -> Evidence:
+    attempt = layout.attempt_folder(folder, 0)
+    files = {seat.rank: layout.rank_folder(attempt, seat.rank) / layout.RECORD / observe.FILE for seat in plan.seats}
+    return read(files, plan.size, sources, plan.framework.NAME)
+
+
+def _ended_by_us(evidence: Evidence, reason: Reason) -> bool:
+    """Ranks that had come as far as was wanted may lose one another on the way out; that is no failure of the job."""
+    return bool(evidence.ranks) and all(one.all("enough") for one in evidence.ranks.values())
+
+
+def _with_failure(report: Report, result: Result) -> Report:
+    """The job itself failed: what it did before is judged, and that it is not the whole is said."""
+    verdict = (result.report or {}).get("verdict") or {}
+    said = verdict.get("headline") or result.reason.text
+    needs = "a job that ends well: the failure comes first"
+    return replace(
+        report, not_checked=(Unchecked(f"the whole run: {said}", needs, essential=True), *report.not_checked)
+    )
+
+
+def _write(report: Report, form: VerifyFormat, output: Path | None, everything: bool) -> None:
+    if form is VerifyFormat.TEXT:
+        if output is None:
+            print_text(report, everything=everything)
+            return
+        from rich.console import Console
+
+        with output.open("w", encoding="utf-8") as file:
+            print_text(report, everything=everything, console=Console(file=file, highlight=False))
+        return
+    text = render(report, Format(form.value))
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, encoding="utf-8")

@@ -1,0 +1,169 @@
+"""The models: which modules are called as a whole, in which mode, wrapped by what, and what their parameters are called."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .chance import random_state
+from .lines import line
+from .marks import mark_of
+from .observer import Observer, wrap
+
+_MOST_OUTSIDE = 400  # forward passes without gradients that are told one by one
+
+
+class Model:
+    """A module that is called as a whole, or wrapped."""
+
+    def __init__(self, number: int, module: Any, kind: str) -> None:
+        self.number, self.kind = number, kind
+        self.ref = weakref.ref(module)
+        self.dropout: bool | None = None
+
+
+class Models:
+    """All that were seen."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.known: dict[int, Model] = {}
+        self.depth = 0
+        self.outside = 0
+        self._last: Model | None = None
+
+    def of(self, module: Any, kind: str = "") -> Model:
+        """The model that this module is; told to the journal when it is new."""
+        known = self.known.get(id(module))
+        if known is not None and known.ref() is module:
+            return known
+        model = Model(len(self.known), module, kind or _kind(module))
+        self.known[id(module)] = model
+        inside = self._wrapper_of(module)
+        self.observer.write(
+            "model", m=model.number, kind=model.kind, cls=type(module).__name__, line=line(), inside=inside
+        )
+        return model
+
+    def _wrapper_of(self, module: Any) -> int | None:
+        """The number of the wrapper that this module lies in: calling it then goes past the wrapper."""
+        for one in self.known.values():
+            outer = one.ref()
+            if outer is None or outer is module or one.kind not in ("ddp", "fsdp1"):
+                continue
+            if any(part is module for part in outer.modules()):
+                return one.number
+        return None
+
+    def wrapped(self) -> list[Any]:
+        """Living DDP models."""
+        found = (one.ref() for one in self.known.values() if one.kind == "ddp")
+        return [one for one in found if one is not None]
+
+    def names(self) -> dict[int, tuple[int, str]]:
+        """By a parameter's id: the number of its model and its name there; wrapped models first, large before small."""
+        found: dict[int, tuple[int, str]] = {}
+        living = [(one, one.ref()) for one in self.known.values()]
+        order = sorted(
+            ((one, module) for one, module in living if module is not None),
+            key=lambda pair: (pair[0].kind == "module", -sum(1 for _ in pair[1].parameters())),
+        )
+        for one, module in order:
+            inner = module.module if one.kind == "ddp" else module
+            for name, parameter in inner.named_parameters(remove_duplicate=False):
+                found.setdefault(
+                    id(parameter), (one.number, name.replace("_fsdp_wrapped_module.", "").replace("_orig_mod.", ""))
+                )
+        return found
+
+    def entered(self, module: Any, args: Any, kwargs: Any) -> None:
+        """A module is called as a whole."""
+        import torch
+
+        observer = self.observer
+        model = self.of(module)
+        self._last = model
+        has_grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        training = bool(module.training)
+        if has_grad and (observer.is_looking or not training):
+            fields: dict[str, Any] = {"m": model.number, "training": training, "line": line()}
+            if observer.is_looking:
+                fields |= {"mark": mark_of((args, kwargs)), "rng": random_state(), "dropout": _drops(module, model)}
+            observer.note("forward", **fields)
+        elif not has_grad and self.outside < _MOST_OUTSIDE:
+            self.outside += 1
+            mark = mark_of((args, kwargs))
+            observer.write("eval", m=model.number, training=training, line=line(), mark=mark, layers=_layers(module))
+
+
+def _kind(module: Any) -> str:
+    for kind in type(module).__mro__:
+        if kind.__name__ == "DistributedDataParallel":
+            return "ddp"
+        if kind.__name__ == "FullyShardedDataParallel":
+            return "fsdp1"
+        if kind.__name__ == "FSDPModule":
+            return "fsdp2"
+    return "module"
+
+
+def _drops(module: Any, model: Model) -> bool:
+    """Whether something in it drops elements at random."""
+    if model.dropout is None:
+        model.dropout = any("Dropout" in type(part).__name__ and getattr(part, "p", 0) for part in module.modules())
+    return model.dropout
+
+
+def _layers(module: Any) -> list[str]:
+    """What behaves otherwise in evaluation."""
+    found = {type(part).__name__ for part in module.modules()}
+    return sorted(name for name in found if "Dropout" in name or "BatchNorm" in name)
+
+
+def hook(observer: Observer) -> None:
+    """See every call of a module from outside of any other, and every DDP that is made."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    models = observer.parts["models"] = Models(observer)
+
+    def call_of(really: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if models.depth or observer.is_broken or torch.compiler.is_compiling():
+                return really(self, *args, **kwargs)
+            with observer.guard:
+                models.entered(self, args, kwargs)
+            models.depth += 1
+            try:
+                return really(self, *args, **kwargs)
+            finally:
+                models.depth -= 1
+
+        return call
+
+    def init_of(really: Any) -> Any:
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            really(self, *args, **kwargs)
+            with observer.guard:
+                _describe(observer, models, self)
+
+        return construct
+
+    wrap(torch.nn.Module, "__call__", call_of)
+    wrap(DistributedDataParallel, "__init__", init_of)
+
+
+def _describe(observer: Observer, models: Models, model: Any) -> None:
+    import torch.distributed as distributed
+
+    made = models.of(model, "ddp")
+    observer.write(
+        "wrapped",
+        m=made.number,
+        line=line(),
+        members=[int(one) for one in distributed.get_process_group_ranks(model.process_group)],
+        parameters=[name for name, one in model.module.named_parameters() if one.requires_grad],
+        ignored=sorted(str(name) for name in getattr(model, "parameters_to_ignore", ())),
+        find_unused=bool(model.find_unused_parameters),
+        broadcast_buffers=bool(model.broadcast_buffers),
+    )

@@ -1,0 +1,26 @@
+"""Which files each rank saves: ranks that all keep a model of their own do so on purpose."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .lines import line
+from .observer import Observer, wrap
+
+
+def hook(observer: Observer) -> None:
+    """See `torch.save`."""
+    import torch
+
+    def make(really: Any) -> Any:
+        def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+            with observer.guard:
+                path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else str(getattr(f, "name", ""))
+                observer.write("save", path=str(path), line=line())
+            return really(obj, f, *args, **kwargs)
+
+        return save
+
+    wrap(torch, "save", make)
+    torch.serialization.save = torch.save

@@ -1,0 +1,29 @@
+"""Loss scalers: their scale, and the steps that they skip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .observer import Observer, wrap
+
+
+def hook(observer: Observer) -> None:
+    """See `GradScaler.step`: a skipped step calls no optimizer, and is told here."""
+    from torch.amp import GradScaler
+
+    def make(really: Any) -> Any:
+        def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            optimizers = observer.parts["optimizers"]
+            before = optimizers.calls
+            with observer.guard:
+                if self.is_enabled():
+                    observer.note("scaler", scale=self.get_scale())
+            result = really(self, optimizer, *args, **kwargs)
+            if optimizers.calls == before and not observer.is_broken:
+                with observer.guard:
+                    optimizers.skipped(optimizer)
+            return result
+
+        return step
+
+    wrap(GradScaler, "step", make)
