@@ -63,7 +63,7 @@ def test_a_barrier_under_a_condition(test: str, differs: bool, tmp_path: Path) -
     [
         "if rank != 0:\n    dist.barrier()\nprint('first')\nif rank == 0:\n    dist.barrier()\n",
         "if rank == 0:\n    print('first')\n    dist.barrier()\nelse:\n    dist.barrier()\n",
-        "if rank == 0:\n    raise SystemExit\ndist.barrier()\n",
+        "if rank == 0:\n    raise ValueError\ndist.barrier()\n",
         "group = dist.new_group([0, 1])\nif rank < 2:\n    dist.barrier(group)\n",
         "if rank == 0:\n    dist.barrier()  # phalanx: ignore\n",
     ],

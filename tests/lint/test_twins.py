@@ -1,7 +1,7 @@
 """Broken scripts and their corrected twins, in styles that the rules' own examples do not have.
 
-In `twins/*.txt` a line `=== name` begins a script; lines that end in `#-` are only in the broken one, those that end in
-`#+` only in the corrected one.
+In `twins/*.txt` a line `=== name` begins a script, `--- helper.py` a file that it imports; lines that end in `#-` are only
+in the broken one, those that end in `#+` only in the corrected one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from phalanx.lint import lint_paths
+from phalanx.model import Report
 
 TWINS = [
     (f"{path.stem}-{name}", text)
@@ -25,13 +26,20 @@ def version(text: str, kept: str, dropped: str) -> str:
     return "\n".join(line.removesuffix(kept).rstrip() for line in lines)
 
 
+def lint(folder: Path, text: str) -> Report:
+    """The report on a script, with its helper files beside it."""
+    folder.mkdir()
+    script, *helpers = re.split(r"^--- (\S+)\n", text, flags=re.MULTILINE)
+    (folder / "train.py").write_text(script)
+    for name, content in zip(helpers[::2], helpers[1::2], strict=True):
+        (folder / name).write_text(content)
+    return lint_paths([str(folder / "train.py")]).report
+
+
 @pytest.mark.parametrize(("name", "text"), TWINS, ids=[name for name, _ in TWINS])
 def test_broken_script_is_found_and_its_twin_is_clean(name: str, text: str, tmp_path: Path) -> None:
-    path = tmp_path / f"{name}.py"
-    path.write_text(version(text, "#-", "#+"))
-    broken = lint_paths([str(path)]).report
-    path.write_text(version(text, "#+", "#-"))
-    corrected = lint_paths([str(path)]).report
+    broken = lint(tmp_path / "broken", version(text, "#-", "#+"))
+    corrected = lint(tmp_path / "corrected", version(text, "#+", "#-"))
     assert broken.findings
     assert not corrected.findings, [(finding.rule, finding.title) for finding in corrected.findings]
     assert not broken.not_checked

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from phalanx.lint.forwards import Forwards
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
-from phalanx.lint.syntax import argument
+from phalanx.lint.syntax import argument, argument_of
 from phalanx.lint.tree import Module, Scope
 
 _TORCH = "all_reduce all_gather all_gather_object all_gather_into_tensor _all_gather_base broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_base scatter scatter_object_list gather gather_object barrier monitored_barrier all_to_all all_to_all_single all_reduce_coalesced init_process_group new_group new_subgroups new_subgroups_by_enumeration split_group"  # fmt: skip
 _HOROVOD = "allreduce allreduce_ allreduce_async allreduce_async_ grouped_allreduce allgather allgather_object broadcast broadcast_ broadcast_parameters broadcast_optimizer_state broadcast_object broadcast_variables broadcast_global_variables alltoall reducescatter barrier join"  # fmt: skip
 _ACCELERATE = "wait_for_everyone gather gather_for_metrics reduce pad_across_processes save_state get_state_dict"
 _HOROVOD_MODULES = ("horovod.torch", "horovod.tensorflow", "horovod.keras", "horovod.mxnet", "byteps.torch")
-SHARDED = frozenset({FSDP, FULLY_SHARD})
 COLLECTIVES: dict[str, str] = {
     **{f"torch.distributed.{name}": name for name in _TORCH.split()},
     **{f"torch.distributed.nn.{name}": name for name in _TORCH.split()},
@@ -28,6 +28,7 @@ COLLECTIVES: dict[str, str] = {
     **{f"torch.distributed.checkpoint.{name}": f"checkpoint.{name}" for name in ("save", "load", "save_state_dict", "load_state_dict", "async_save")},
     **{f"{FSDP}.{name}": name for name in ("state_dict", "optim_state_dict", "full_optim_state_dict", "clip_grad_norm_", "summon_full_params", "load_state_dict")},
     **{f"{ENGINE}.{name}": f"engine.{name}" for name in ("save_checkpoint", "load_checkpoint", "save_16bit_model", "save_fp16_model", "backward", "step")},
+    **{f"lightning.Fabric.{name}": f"fabric.{name}" for name in ("barrier", "all_gather", "all_reduce", "broadcast", "save")},
     **{f"lightning.Trainer.{name}": f"trainer.{name}" for name in ("save_checkpoint", "fit", "test", "validate", "predict")},
     **{f"transformers.Trainer.{name}": f"trainer.{name}" for name in ("train", "evaluate", "predict")},
     **{f"tensorflow.distribute.MultiWorkerMirroredStrategy.{name}": f"strategy.{name}" for name in ("run", "reduce", "gather")},
@@ -39,10 +40,13 @@ _OF_SHARDED = frozenset({"get_model_state_dict", "get_state_dict", "get_optimize
 _KERAS, _FITS = ("keras.Sequential.", "keras.Model."), (".fit", ".evaluate", ".predict")
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
-SYNCHRONISERS = frozenset({DDP, FSDP, FULLY_SHARD, *(f"{m}.DistributedOptimizer" for m in _HOROVOD_MODULES)})
+SYNCHRONISERS = frozenset(
+    {DDP, FSDP, FULLY_SHARD, "accelerate.Accelerator.prepare", *(f"{m}.DistributedOptimizer" for m in _HOROVOD_MODULES)}
+)
 _GROUP_POSITION = {"barrier": 0, "monitored_barrier": 0, "all_reduce": 2, "broadcast": 2, "all_gather": 2, "all_gather_object": 2, "all_gather_into_tensor": 2, "broadcast_object_list": 2, "all_to_all": 2, "reduce": 3, "gather": 3, "gather_object": 3, "scatter": 3, "reduce_scatter": 3, "all_to_all_single": 4}  # fmt: skip
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.ExceptHandler)
+_WRAPS = ("Parallel", "FSDP", "DDP", "fully_shard", "DistributedOptimizer", "prepare")
 _DEPTH = 6
 
 
@@ -55,6 +59,7 @@ class Operation:
     scope: Scope
     inner: ast.Call
     inner_scope: Scope
+    model: str = ""  # the parameter whose model is called; only callers know whether that is a collective
 
     @property
     def is_indirect(self) -> bool:
@@ -67,6 +72,7 @@ class Collectives:
 
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
+        self.forwards = Forwards(inference)
         self._of_function: dict[Scope, tuple[Operation, ...]] = {}
         self._of: dict[ast.Call, tuple[Operation, ...]] = {}
         self._calls: dict[ast.AST, tuple[ast.Call, ...]] = {}
@@ -94,9 +100,22 @@ class Collectives:
             )
         if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and self.synchronises(scope.module):
             return "backward"
-        if any(value.type in SHARDED for value in self.inference.values(call.func, scope)):
-            return "forward of the sharded model"
-        return None
+        return self._of_trainer(call, scope) or self.forwards.collective(call.func, scope)
+
+    def _of_trainer(self, call: ast.Call, scope: Scope) -> str | None:
+        """What a Lightning module or its trainer exchanges: `self.all_gather`, `self.log(…, sync_dist=True)`."""
+        func = call.func
+        if not isinstance(func, ast.Attribute) or "ightning" not in scope.module.source.text:
+            return None
+        if func.attr == "barrier" and getattr(func.value, "attr", "") == "strategy":
+            return "trainer.strategy.barrier"
+        if func.attr not in ("log", "log_dict", "all_gather") or getattr(func.value, "id", "") != "self":
+            return None
+        owner = self.inference.owner_of(scope)
+        if owner is None or "lightning.LightningModule" not in self.inference.bases(owner):
+            return None
+        synced = any(k.arg == "sync_dist" and getattr(k.value, "value", None) is True for k in call.keywords)
+        return f"self.{func.attr}" if synced or func.attr == "all_gather" else None
 
     def _has_group(self, call: ast.Call, name: str, scope: Scope) -> bool:
         given = next((k.value for k in call.keywords if k.arg in ("group", "process_group", "process_set", "pg")), None)
@@ -108,10 +127,11 @@ class Collectives:
         return not dotted.endswith("WORLD")
 
     def synchronises(self, module: Module) -> bool:
-        """Whether backward passes of a file exchange gradients: something wraps a model or an optimizer in it."""
+        """Whether backward passes of a file exchange gradients: its program wraps a model or an optimizer."""
         if module not in self._syncs:
-            names = (self.inference.dotted(call.func, scope) for call, scope in module.calls)
-            self._syncs[module] = any(name in SYNCHRONISERS for name in names)
+            program = self.inference.project.program(module)
+            calls = (item for m in program if any(word in m.source.text for word in _WRAPS) for item in m.calls)
+            self._syncs[module] = any(self.inference.dotted(call.func, s) in SYNCHRONISERS for call, s in calls)
         return self._syncs[module]
 
     def reached(self, nodes: Iterable[ast.AST], scope: Scope, depth: int = _DEPTH) -> list[Operation]:
@@ -163,13 +183,27 @@ class Collectives:
     def _look(self, call: ast.Call, scope: Scope, depth: int) -> Iterator[Operation]:
         name = self.operation(call, scope)
         if name is not None:
-            yield Operation(name, call, scope, call, scope)
+            model = self._parameter(call.func, scope) if name.startswith("forward of") else ""
+            yield Operation(name, call, scope, call, scope, model)
             return
         function = self.inference.symbol(call.func, scope)
-        if function is None or not depth or isinstance(function.node, ast.ClassDef):
+        if function is not None and isinstance(function.node, ast.ClassDef):
+            function = self.inference.member(function, "__init__")
+        if function is None or not depth:
             return
         for operation in self.of_function(function, depth - 1):
-            yield Operation(operation.name, call, scope, operation.inner, operation.inner_scope)
+            name, model = operation.name, ""
+            if operation.model:
+                given = argument_of(call, function, operation.model)
+                name = self.forwards.collective(given, scope) if given is not None else None
+                model = self._parameter(given, scope) if given is not None else ""
+            if name is not None:
+                yield Operation(name, call, scope, operation.inner, operation.inner_scope, model)
+
+    def _parameter(self, node: ast.expr, scope: Scope) -> str:
+        """The name of a parameter that an expression is."""
+        found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+        return node.id if isinstance(node, ast.Name) and any(b.kind == "param" for b, _ in found) else ""
 
     def of_function(self, function: Scope, depth: int = _DEPTH) -> tuple[Operation, ...]:
         """The operations that a call of a function makes."""

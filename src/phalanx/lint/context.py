@@ -32,6 +32,14 @@ class Workspace:
         self.ranks = Ranks(self.inference)
         self.collectives = Collectives(self.inference)
         self._named: dict[Module, dict[str, Calls]] = {}
+        self._contexts: dict[Module, Context] = {}
+
+    def context(self, module: Module) -> Context:
+        """The context of a file; a rule that follows a value into another file asks there."""
+        found = self._contexts.get(module)
+        if found is None:
+            found = self._contexts[module] = Context(module, self)
+        return found
 
     def named(self, module: Module) -> dict[str, Calls]:
         """A file's calls by canonical name."""
@@ -87,8 +95,13 @@ class Context:
 
     @cached_property
     def program(self) -> tuple[Module, ...]:
-        """This file and the files that it imports within the project."""
-        return self.space.project.imports(self.module)
+        """This file, the files that it imports within the project, and those of the scripts that use it."""
+        return self.space.project.program(self.module)
+
+    @cached_property
+    def contexts(self) -> tuple[Context, ...]:
+        """The contexts of the whole program."""
+        return tuple(self.space.context(module) for module in self.program)
 
     def mentions(self, *words: str) -> bool:
         """Whether the text of the program holds any of these words: for what a rule must not overlook."""

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from phalanx.lint.collectives import Collectives, Operation
-from phalanx.lint.ranks import Ranks, polarity
+from phalanx.lint.ranks import Ranks, polarity, rank_zero_decorator
 from phalanx.lint.tree import Module, Scope
 
-_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+_CALLERS = 4
+_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit", "builtins.SystemExit"})
 
 _JUMPS: dict[type[ast.stmt], str] = {
     ast.Return: "return",
@@ -36,7 +37,7 @@ class Divergence:
 
 def divergences(module: Module, ranks: Ranks, collectives: Collectives) -> list[Divergence]:
     """All of a file at conditions on the rank."""
-    return _without_pairs(divergences_at(module, ranks.depends, collectives))
+    return [*_without_pairs(divergences_at(module, ranks.depends, collectives)), *_decorated(module, collectives)]
 
 
 def divergences_at(
@@ -46,7 +47,7 @@ def divergences_at(
     if not collectives.present(module):
         return []
     finder = _Finder(module, differs, collectives)
-    return [*finder.branches(), *finder.expressions()]
+    return [*finder.branches(), *finder.expressions(), *finder.loops()]
 
 
 class _Finder:
@@ -95,6 +96,14 @@ class _Finder:
                         yield from _compare(later, [], node, value, scope, "")
                         break
 
+    def loops(self) -> Iterator[Divergence]:
+        """`while loss > 0.1:` — ranks leave the loop at different steps."""
+        for loop, scope in self.module.loops:
+            if isinstance(loop, ast.While) and not isinstance(loop.test, ast.Constant):
+                reached = self.collectives.reached(loop.body, scope)
+                if reached and self.differs(loop.test, scope):
+                    yield Divergence("missing", loop, loop.test, scope, reached[0], None, "while")
+
     def _chosen(self, node: ast.IfExp, scope: Scope) -> Iterator[Divergence]:
         """`reduce = hvd.allgather if rank == 0 else hvd.allreduce`: the functions themselves."""
         pair = []
@@ -109,11 +118,15 @@ class _Finder:
     def _leaves(self, block: list[ast.stmt], scope: Scope) -> str:
         """How a block surely ends the path: by the first of its own statements that jumps."""
         for statement in block:
+            ended = statement.exc if isinstance(statement, ast.Raise) else getattr(statement, "value", None)
+            func = ended.func if isinstance(ended, ast.Call) else ended
+            if func is not None and self.collectives.inference.dotted(func, scope) in _EXITS:
+                fails = isinstance(ended, ast.Call) and any(
+                    self.collectives.inference.constant(item, scope) for item in ended.args
+                )
+                return "raise" if fails else "exit"  # an error ends the job, and nobody waits
             if type(statement) in _JUMPS:
                 return _JUMPS[type(statement)]
-            call = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(call, ast.Call) and self.collectives.inference.dotted(call.func, scope) in _EXITS:
-                return "exit"
         return ""
 
     def _rest(self, branch: ast.If, scope: Scope, leaves: str) -> list[Operation]:
@@ -132,7 +145,31 @@ class _Finder:
             if parent in self.module.scopes or (is_loop and leaves in ("continue", "break")):
                 break
             child = parent
+        if leaves == "exit" and scope.function is not None:
+            found += self._after_calls(scope.function)
         return found
+
+    def _after_calls(self, function: Scope, depth: int = 3) -> list[Operation]:
+        """What the callers of a function do after it: a rank that ends the process misses that too."""
+        found: list[Operation] = []
+        for call, where in self.collectives.inference.callers(function)[:_CALLERS] if depth else ():
+            for parent, field in where.module.ancestors(call):
+                block = getattr(parent, field)
+                inside = [s for s in block if where.module.statement(call) is s] if isinstance(block, list) else []
+                if inside:
+                    found += self.collectives.reached(block[block.index(inside[0]) + 1 :], where)
+            if where.function is not None and where.function is not function:
+                found += self._after_calls(where.function, depth - 1)
+        return found
+
+
+def _decorated(module: Module, collectives: Collectives) -> Iterator[Divergence]:
+    """Functions that a decorator keeps to one rank (`@rank_zero_only`), and that make a collective."""
+    for function in module.functions:
+        decorator = rank_zero_decorator(function.node)
+        if decorator is not None and "first" not in ast.unparse(decorator):
+            for operation in collectives.reached(function.body, function)[:1]:
+                yield Divergence("missing", function.node, decorator, function, operation)
 
 
 def _compare(

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from phalanx.lint.context import Context, Workspace
+from phalanx.lint.context import Workspace
 from phalanx.lint.findings import finding_of, span
 from phalanx.lint.names import mentions_framework
 from phalanx.lint.rule import Hit, Loaded, load_rules
@@ -64,7 +64,9 @@ def lint_paths(paths: list[str], options: LintOptions | None = None) -> Checked:
         read += [path] if len(unchecked) == before else []
         if module is not None:
             modules.append((path, module))
+    modules += _imported(modules, {path for path, is_named in files if is_named}, settings, options, space)
     space.inference.targets = [module for _, module in modules]
+    space.project.scripts = [m for path, m in modules if "__main__" in m.source.text or (path, True) in files]
     findings: list[Finding] = []
     for path, module in modules:
         findings += _lint(path, module, space, settings[path.parent], checked, unchecked)
@@ -76,6 +78,34 @@ def lint_paths(paths: list[str], options: LintOptions | None = None) -> Checked:
         read=tuple(str(path) for path in read),
     )
     return checked
+
+
+def _imported(
+    modules: list[tuple[Path, Module]],
+    named: set[Path],
+    settings: dict[Path, Settings],
+    options: LintOptions,
+    space: Workspace,
+) -> list[tuple[Path, Module]]:
+    """The files of the project that named scripts import: a fault may be in any of them."""
+    known = {module for _, module in modules}
+    found = []
+    for _, script in [item for item in modules if item[0] in named]:
+        for module in space.project.imports(script):
+            path = module.source.path
+            if module in known or not mentions_framework(module.source.text) or _is_generated(module):
+                continue
+            known.add(module)
+            shown = Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+            if shown.parent not in settings:
+                settings[shown.parent] = _with(find_settings(shown), options)
+            if not settings[shown.parent].excludes(shown):
+                found.append((shown, module))
+    return found
+
+
+def _is_generated(module: Module) -> bool:
+    return any(mark in module.source.text[:2000] for mark in _GENERATED)
 
 
 def _with(found: Settings, options: LintOptions) -> Settings:
@@ -102,8 +132,7 @@ def _load(path: Path, is_named: bool, space: Workspace, unchecked: list[Unchecke
     except OSError as error:
         unchecked.append(Unchecked(f"{path}: {error.strerror}", "a readable file"))
         return None
-    head = module.source.text[:2000]
-    if not is_named and any(mark in head for mark in _GENERATED):
+    if not is_named and _is_generated(module):
         unchecked.append(Unchecked(f"{path}: it is generated", "to be named itself on the command line"))
         return None
     return module if mentions_framework(module.source.text) else None
@@ -112,7 +141,7 @@ def _load(path: Path, is_named: bool, space: Workspace, unchecked: list[Unchecke
 def _lint(
     path: Path, module: Module, space: Workspace, settings: Settings, checked: Checked, unchecked: list[Unchecked]
 ) -> list[Finding]:
-    context = Context(module, space)
+    context = space.context(module)
     text = module.source.text
     hits: list[tuple[Hit, Loaded]] = []
     for loaded in load_rules():

@@ -84,6 +84,9 @@ class Inference(Names):
         if binding.kind == "param" and isinstance(binding.node, ast.arg):
             handed = self.handed(scope, binding.node.arg)
             return tuple(value for argument, where in handed for value in self.values(argument, where, path))
+        if binding.kind == "import":
+            found = self.project.variable(binding.target, scope.module)
+            return tuple(value for b, where in found[:_MOST] for value in self._bound(b, where, path))
         return ()
 
     # Callers
@@ -142,11 +145,9 @@ class Inference(Names):
         return any(self.dotted(call.func, scope) == SPAWN for call, scope in self.callers(function))
 
     def _field(self, node: ast.Attribute, scope: Scope, path: tuple[int, ...]) -> list[Value]:
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            function = scope.function
-            owner = function.owner if function is not None else None
-            fields = scope.module.self_fields.get(owner.node, {}) if owner is not None else {}
-            return [v for b, where in fields.get(node.attr, ()) for v in self._bound(b, where, path)]
+        found = [v for b, where in self.fields(node, scope) for v in self._bound(b, where, path)]
+        if found or getattr(node.value, "id", "") == "self":
+            return found
         if node.attr == "module":
             return [
                 replace(inner, tags=inner.tags | {"unwrapped"})
@@ -185,7 +186,7 @@ class Inference(Names):
         if path:
             return []
         last = name.rpartition(".")[2].lstrip("_")
-        if symbol is not None or last[:1].isupper() or name in _MAKERS:
+        if symbol is not None or last[:1].isupper() or name in _MAKERS or name.startswith("torchvision.models."):
             return [Value(_MAKERS.get(name, name), node, scope)]
         return []
 

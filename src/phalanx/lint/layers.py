@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from phalanx.lint.context import Context
 from phalanx.lint.resolve import Value
+from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
 
 _LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LSTM", "GRU", "RNN", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "MultiheadAttention", "Transformer", "TransformerEncoder", "Bilinear", "ConvTranspose2d", "GroupNorm", "Parameter")  # fmt: skip
 _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList")
+_READS = frozenset({"item", "any", "all", "sum", "mean", "max", "min"})
 _BRANCHES = (ast.If, ast.IfExp, ast.While, ast.Try, ast.Return)
 
 
@@ -35,6 +38,53 @@ def unused_layers(owner: Scope, context: Context) -> list[str]:
         for name in made
         if sum(text.count(f".{name}") + text.count(f"'{name}'") + text.count(f'"{name}"') for text in texts) == 1
     ]
+
+
+def sometimes_unused(owner: Scope, context: Context) -> tuple[str, ast.expr] | None:
+    """A layer that the forward pass uses only under a condition on dice or on the input's values, and that condition."""
+    forward = next((b.node for b in owner.bindings.get("forward", ()) if b.kind == "def"), None)
+    if forward is None or forward not in owner.module.scopes:
+        return None
+    scope = owner.module.scopes[forward]
+    made = {name for name, found in _fields(owner).items() if all(_is_layer(v, context, s, _LAYERS) for v, s in found)}
+    for branch, where in owner.module.branches:
+        if where is not scope or not _differs_by_batch(branch.test, context, scope):
+            continue
+        sides = [_mentioned(branch.body), _mentioned(branch.orelse)]
+        rest = _mentioned([forward], without=branch)
+        names = sorted(made & (sides[0] ^ sides[1]) - rest)
+        if names:
+            return names[0], branch.test
+    return None
+
+
+def _differs_by_batch(test: ast.expr, context: Context, scope: Scope) -> bool:
+    """Random numbers, and values that are read out of tensors (`x.mean() > 0`, `mask.any()`)."""
+    for call in (item for item in ast.walk(test) if isinstance(item, ast.Call)):
+        name = context.name(call.func, scope)
+        if name.startswith(("random.", "numpy.random.", "torch.rand")):
+            return True
+        base = call.func.value if isinstance(call.func, ast.Attribute) else None
+        inputs = parameters(scope)[1:]
+        if getattr(call.func, "attr", "") in _READS and any(
+            isinstance(item, ast.Name) and item.id in inputs for item in ast.walk(base or call)
+        ):
+            return True
+    return False
+
+
+def _mentioned(nodes: Sequence[ast.AST], without: ast.AST | None = None) -> set[str]:
+    """Attributes of `self` in some code, a part of it left out."""
+    found: set[str] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node is without:
+            continue
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
+            found.add(node.attr)
+        stack.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def uses_everything(owner: Scope, context: Context) -> bool:

@@ -21,7 +21,8 @@ _PASSES = frozenset(
     }
 )
 _SPLIT = ("shard", "rank", "subset", "partition", "distributed", "world")
-_DEPTH = 5
+_CHAIN = frozenset({"map", "filter", "remove_columns", "rename_column", "with_format", "set_format", "select_columns", "shuffle", "train_test_split", "flatten"})  # fmt: skip
+_DEPTH = 8
 
 
 def loaders_of(node: ast.expr, context: Context, scope: Scope) -> list[Value]:
@@ -71,9 +72,14 @@ def _differs(node: ast.expr, scope: Scope, context: Context, depth: int) -> bool
             ):
                 return True
         return False
+    if isinstance(node, ast.Subscript):
+        return _differs(node.value, scope, context, depth - 1)
     if isinstance(node, ast.Attribute):
-        return True  # a field or a module's data: where it comes from is not followed
-    return isinstance(node, ast.Subscript)
+        fields = [
+            (b.value, at) for b, at in context.inference.fields(node, scope) if b.value is not None and not b.path
+        ]
+        return not fields or any(_differs(value, at, context, depth - 1) for value, at in fields)
+    return False
 
 
 def _made_by(node: ast.Call, scope: Scope, context: Context, depth: int) -> bool:
@@ -85,7 +91,13 @@ def _made_by(node: ast.Call, scope: Scope, context: Context, depth: int) -> bool
             symbol.node, ast.ClassDef
         ) and "torch.utils.data.IterableDataset" in context.inference.bases(symbol)
         return is_stream or any(word in text for word in ("rank", "world", "shard"))
-    if name.startswith(("torch.utils.data.", "torchvision.datasets.", "torch.")):
+    if name == "datasets.load_dataset":
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _CHAIN:
+        return _differs(node.func.value, scope, context, depth)
+    if name.startswith("torchvision.datasets."):
+        return False  # of arguments that do not depend on the rank, as was asked above
+    if name.startswith(("torch.utils.data.", "torch.")):
         return any(
             _differs(item, scope, context, depth - 1) for item in node.args if isinstance(item, (ast.Name, ast.Call))
         )

@@ -1,16 +1,26 @@
-"""Does a value come from this rank's own batch? Losses, gradients and what is computed from them, unless reduced."""
+"""Is a value this rank's own? Losses, gradients, its share of the data, its clock and its dice, unless reduced."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.infer import Inference
-from phalanx.lint.syntax import position
-from phalanx.lint.tree import Scope
+from phalanx.lint.syntax import position, returns
+from phalanx.lint.tree import Binding, Scope
 
 _DEPTH = 8
 _IN_PLACE = frozenset({"all_reduce", "broadcast", "allreduce_", "broadcast_", "all_gather", "reduce"})
+_LOADER, _SAMPLER = "torch.utils.data.DataLoader", "torch.utils.data.DistributedSampler"
+_PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.zip"})
+_CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "datetime.datetime.now"})
+_DICE = ("random.", "numpy.random.", "torch.rand", "torch.bernoulli")
+_SEEDS = ("seed(", "seed_everything(", "set_seed(", "Generator(", "default_rng(", "RandomState(", "fix_random")
+_FILES = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir"})
+_WRITES = ("save(", "dump(", "savez(", "to_csv(", "save_to_disk(", "makedirs(", "mkdir(", "download", "'w'", "'wb'", "write_text(", "write_bytes(", "extractall(")  # fmt: skip
+_SIZES = frozenset({"shape", "ndim", "device", "dtype", "size", "numel", "dim"})  # equal on all ranks, as a rule
+_ASKS = frozenset({"len", "isinstance", "hasattr", "type", "id", "callable"})
 
 
 class LocalData:
@@ -25,16 +35,63 @@ class LocalData:
         self._reduced: dict[Scope, dict[str, list[ast.Call]]] = {}
 
     def depends(self, node: ast.AST, scope: Scope) -> bool:
-        """Whether an expression holds a value of this rank's own data; whether there is one at all is no such value."""
+        """Whether an expression holds a value of this rank's own; whether there is one at all is no such value."""
         if isinstance(node, ast.BoolOp):
             return any(self.depends(part, scope) for part in node.values)
         if isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
             return False
         if self._reduces(node, scope):
             return False
-        names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        gradients = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
-        return gradients or any(self._local(name, scope) for name in names)
+        for item in self._read(node, scope):
+            if isinstance(item, ast.Name):
+                found = self._local(item, scope)
+            elif isinstance(item, ast.Call):
+                found = bool(self.source(item, scope))
+            else:
+                found = item.attr == "grad" or self._field(item, scope)
+            if found:
+                return True
+        return False
+
+    def describe(self, node: ast.AST, scope: Scope) -> str:
+        """What the value is, for a message."""
+        calls = [item for item in ast.walk(node) if isinstance(item, ast.Call)]
+        found = next((kind for call in calls if (kind := self.source(call, scope))), "")
+        return found or "a value of this rank's own data"
+
+    def source(self, call: ast.Call, scope: Scope) -> str:
+        """Whether a call itself gives every rank another answer."""
+        name = self.inference.dotted(call.func, scope) or ""
+        if name in _CLOCKS:
+            return "the time, which differs between ranks"
+        if name.startswith(_DICE) and not name.startswith(("random.seed", "numpy.random.seed")):
+            is_seeded = any(
+                word in module.code for module in self.inference.project.program(scope.module) for word in _SEEDS
+            )
+            return "" if is_seeded else "a random number that every rank draws for itself"
+        is_file = name in _FILES or getattr(call.func, "attr", "") in ("exists", "is_file", "is_dir")
+        return "a file that another rank may just have written" if is_file and self._is_written(call, scope) else ""
+
+    def _is_written(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether the branch that asks for a file makes one: ranks that ask a moment later see it."""
+        parents = scope.module.ancestors(call)
+        branch = next((p for p, field in parents if isinstance(p, ast.If) and field == "test"), None)
+        return branch is not None and any(
+            word in ast.unparse(statement) for statement in branch.body for word in _WRITES
+        )
+
+    def _read(self, node: ast.AST, scope: Scope) -> Iterator[ast.Name | ast.Attribute | ast.Call]:
+        """Names, fields and calls of an expression, without those whose size or type alone is asked for."""
+        if isinstance(node, ast.Attribute) and node.attr in _SIZES:
+            return
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _ASKS:
+            return
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            return
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
+            yield node
+        for child in ast.iter_child_nodes(node):
+            yield from self._read(child, scope)
 
     def _local(self, name: ast.Name, scope: Scope) -> bool:
         key = (name.id, position(name), scope)
@@ -48,17 +105,75 @@ class LocalData:
     def _look(self, name: ast.Name, scope: Scope, key: object) -> bool:
         self._busy.add(key)
         try:
-            for binding, where in self.inference.reaching(name.id, name, scope):
-                if binding.kind not in ("assign", "augment") or binding.value is None:
-                    continue
-                if self._reduces(binding.value, where):
-                    continue
-                if name.id in self._losses(where) or self._trains(binding.value, where):
-                    return True
-                if self.depends(binding.value, where):
-                    return True
+            return any(self._bound(name.id, b, where) for b, where in self.inference.reaching(name.id, name, scope))
         finally:
             self._busy.discard(key)
+
+    def _bound(self, name: str, binding: Binding, scope: Scope) -> bool:
+        value = binding.value
+        if value is None or binding.kind not in ("assign", "augment", "for") or self._reduces(value, scope):
+            return False
+        if binding.kind == "for":
+            return self._is_share(value, binding.path, scope)
+        return name in self._losses(scope) or self._returns(value, scope) or self.depends(value, scope)
+
+    def _is_share(self, node: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
+        """An element of a loader with a DistributedSampler; not the number that `enumerate` adds."""
+        while isinstance(node, ast.Call) and node.args and self.inference.dotted(node.func, scope) in _PASSES:
+            if self.inference.dotted(node.func, scope) == "builtins.enumerate" and path[:1] == (0,):
+                return False
+            is_zip = self.inference.dotted(node.func, scope) == "builtins.zip" and path[:1] and path[0] < len(node.args)
+            node, path = (node.args[path[0]], path[1:]) if is_zip else (node.args[0], path[1:])
+        if not isinstance(node, ast.Name) and self.depends(node, scope):
+            return True
+        for value in self.inference.values(node, scope):
+            given = {k.arg: k.value for k in value.node.keywords} if isinstance(value.node, ast.Call) else {}
+            sampler = given.get("sampler") if value.type == _LOADER else None
+            if sampler is not None and any(v.type == _SAMPLER for v in self.inference.values(sampler, value.scope)):
+                return True
+        return False
+
+    def _field(self, node: ast.Attribute, scope: Scope) -> bool:
+        """`self.loss`, or `stopper.should_stop` of an object of the project that was given a local value."""
+        key = ("field", node.attr, position(node), scope)
+        if key in self._busy or len(self._busy) > _DEPTH:
+            return False
+        self._busy.add(key)
+        try:
+            fields = [] if self._is_reduced_field(node, scope) else self.inference.fields(node, scope)
+            own = [item for item in fields if getattr(node.value, "id", "") == "self"]
+            return any(self._bound("", b, where) for b, where in own) or self._was_told(node, scope)
+        finally:
+            self._busy.discard(key)
+
+    def _is_reduced_field(self, node: ast.Attribute, scope: Scope) -> bool:
+        text = ast.unparse(node)
+        return any(
+            text in ast.unparse(call) and any(o.name != "backward" for o in self.collectives.reached([call], where))
+            for call, where in scope.module.calls
+            if where.function is not None and where.function.owner is self.inference.owner_of(scope)
+        )
+
+    def _was_told(self, node: ast.Attribute, scope: Scope) -> bool:
+        """Whether a call before handed a local value to the object, of a class of the project that reduces nothing."""
+        base = node.value
+        if not isinstance(base, ast.Name) or base.id == "self":
+            return False
+        owners = [
+            owner
+            for value in self.inference.values(base, scope)
+            if isinstance(value.node, ast.Call)
+            and (owner := self.inference.symbol(value.node.func, value.scope)) is not None
+            and isinstance(owner.node, ast.ClassDef)
+        ]
+        if not owners or any(self.collectives.reached(f.body, f) for f in scope.module.functions if f.owner in owners):
+            return False
+        for call, where in scope.module.calls:
+            func = call.func
+            target = func.value if isinstance(func, ast.Attribute) else func
+            is_before = where is scope and getattr(target, "id", "") == base.id and position(call) < position(node)
+            if is_before and any(self.depends(item, scope) for item in call.args):
+                return True
         return False
 
     def _losses(self, scope: Scope) -> set[str]:
@@ -72,21 +187,26 @@ class LocalData:
                     found |= {target.id} if isinstance(target, ast.Name) else set()
         return found
 
-    def _trains(self, value: ast.expr, scope: Scope) -> bool:
-        """A call of a function of the project that runs a backward pass and returns what it saw."""
+    def _returns(self, value: ast.expr, scope: Scope) -> bool:
+        """A call of a function of the project that returns what it saw: in a backward pass, or in its share of data."""
         function = self.inference.symbol(value.func, scope) if isinstance(value, ast.Call) else None
         if function is None or not function.is_function:
             return False
         known = self._training.get(function)
         if known is None:
+            self._training[function] = False  # recursion adds nothing
             calls = (call for node in function.body for call in calls_in(node))
-            known = self._training[function] = any(getattr(call.func, "attr", "") == "backward" for call in calls)
+            known = any(getattr(call.func, "attr", "") == "backward" for call in calls) or any(
+                self.depends(result, function) for result in returns(function)
+            )
+            self._training[function] = known
         return known
 
     def _reduces(self, node: ast.AST, scope: Scope) -> bool:
         """Whether an expression holds a call that reaches a collective: its result is agreed on."""
         return any(
-            o.name not in ("backward", "forward of the sharded model") for o in self.collectives.reached([node], scope)
+            o.name != "backward" and not o.name.startswith("forward of")
+            for o in self.collectives.reached([node], scope)
         )
 
     def _is_reduced(self, name: ast.Name, scope: Scope) -> bool:

@@ -23,6 +23,8 @@ _PREFIXES = (
     ("torch.optim.adam.", "torch.optim."),
     ("torch.optim.sgd.", "torch.optim."),
     ("lightning.pytorch.", "lightning."),
+    ("lightning.fabric.", "lightning."),
+    ("lightning_fabric.", "lightning."),
     ("pytorch_lightning.", "lightning."),
     ("lightning.trainer.trainer.", "lightning."),
     ("lightning.trainer.", "lightning."),

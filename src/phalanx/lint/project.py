@@ -8,10 +8,11 @@ from pathlib import Path
 
 from phalanx.lint.names import FRAMEWORKS
 from phalanx.lint.source import UnreadableError, read_source
-from phalanx.lint.tree import Module, Scope
+from phalanx.lint.tree import Binding, Module, Scope
 
 _FOREIGN = frozenset({*FRAMEWORKS, "numpy", "torchvision", "pytorch_lightning", "tf_keras", *sys.stdlib_module_names})
 _DEPTH = 6  # re-exports that are followed
+_USERS = 4  # scripts of which a module's program is made
 
 
 class Project:
@@ -21,6 +22,8 @@ class Project:
         self.modules: dict[Path, Module | UnreadableError] = {}
         self._found: dict[tuple[Path, str], tuple[Path, str] | None] = {}
         self._imports: dict[Module, tuple[Module, ...]] = {}
+        self._programs: dict[Module, tuple[Module, ...]] = {}
+        self.scripts: list[Module] = []  # the files that are started
 
     def load(self, path: Path) -> Module:
         """The index of a file; raises UnreadableError."""
@@ -68,6 +71,24 @@ class Project:
                 return self._find(f"{binding.target}.{after}" if after else binding.target, module, depth - 1)
         return None
 
+    def variable(self, dotted: str, module: Module, depth: int = _DEPTH) -> list[tuple[Binding, Scope]]:
+        """The assignments of another module's variable, as a module that imports it sees it."""
+        if depth == 0 or dotted.partition(".")[0] in _FOREIGN:
+            return []
+        place = self._place(dotted, package_root(module.source.path))
+        if place is None or not place[1] or "." in place[1]:
+            return []
+        try:
+            target = self.load(place[0])
+        except UnreadableError:
+            return []
+        found: list[tuple[Binding, Scope]] = []
+        for binding in reversed(target.scope.bindings.get(place[1], ())):
+            if binding.kind == "import":
+                return found or self.variable(binding.target, target, depth - 1)
+            found.append((binding, target.scope))
+        return found
+
     def _place(self, dotted: str, root: Path) -> tuple[Path, str] | None:
         key = (root, dotted)
         if key not in self._found:
@@ -96,6 +117,15 @@ class Project:
                 if len(found) > 60:
                     break
             known = self._imports[module] = tuple(found)
+        return known
+
+    def program(self, module: Module) -> tuple[Module, ...]:
+        """The module, what it imports, and what the scripts that use it import: all that runs beside it."""
+        known = self._programs.get(module)
+        if known is None:
+            users = [item for script in self.scripts if module in (item := self.imports(script))]
+            found = dict.fromkeys([*self.imports(module), *(m for program in users[:_USERS] for m in program)])
+            known = self._programs[module] = tuple(found)
         return known
 
     def _direct(self, module: Module) -> list[Module]:

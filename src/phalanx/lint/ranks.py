@@ -21,6 +21,10 @@ _ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "nod
 _NAMES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "proc_rank", "is_master", "is_main_process", "is_rank0", "is_chief", "ddp_rank", "ddp_local_rank", "master_process", "local_process_index"})  # fmt: skip
 _MARKS = ("rank_zero", "rank0", "main_process", "master_only", "on_main", "zero_rank", "zero_only")
 _PURE = frozenset({"int", "bool", "str", "float", "len", "abs", "min", "max", "any", "all", "not", "range"})
+_VALUES = ("numpy.", "math.", "builtins.sorted", "builtins.sum", "builtins.set", "builtins.list", "builtins.tuple")
+_METHODS = frozenset(
+    {"item", "copy", "tolist", "astype", "split", "strip", "numel", "sum", "max", "min", "mean", "clone"}
+)
 _DEPTH = 10
 
 
@@ -56,7 +60,8 @@ class Ranks:
         if isinstance(node, ast.Name):
             return self._name(node, scope)
         if isinstance(node, ast.Attribute):
-            return node.attr in _ATTRIBUTES or self._field(node, scope)
+            is_size = node.attr in ("shape", "size") and self.depends(node.value, scope)
+            return node.attr in _ATTRIBUTES or is_size or self._field(node, scope)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, scope)
         if isinstance(node, ast.Compare):
@@ -65,7 +70,7 @@ class Ranks:
             return not _asks_whether_distributed(node) and any(
                 self.depends(part, scope) for part in (node.left, *node.comparators)
             )
-        if isinstance(node, (ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Tuple, ast.List, ast.NamedExpr)):  # fmt: skip
+        if isinstance(node, (ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Tuple, ast.List, ast.NamedExpr, ast.Slice, ast.Starred)):  # fmt: skip
             return any(
                 self.depends(child, scope) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
             )
@@ -80,8 +85,14 @@ class Ranks:
         words = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
         if any(isinstance(word, str) and word in RANK_VARIABLES | LOCAL_VARIABLES for word in words):
             return True  # a helper of the project that reads the environment
-        if name is not None and name.rpartition(".")[2] in _PURE and name.startswith("builtins."):
+        if name == "builtins.len" and node.args:
+            return self._length(node.args[0], scope, 4)
+        if name is not None and (
+            (name.rpartition(".")[2] in _PURE and name.startswith("builtins.")) or name.startswith(_VALUES)
+        ):
             return any(self.depends(argument, scope) for argument in node.args)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS and self.depends(node.func.value, scope):
+            return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("get_rank", "get_local_rank", "is_main_process", "is_master", "is_rank_0"):  # fmt: skip
             return not node.args
         symbol = self.inference.symbol(node.func, scope)
@@ -89,6 +100,16 @@ class Ranks:
             return self._returns(symbol)
         last = name.rpartition(".")[2] if name else ""
         return symbol is None and last in ("get_rank", "get_local_rank", "get_global_rank", "is_main_process", "is_rank_zero", "is_master", "is_chief", "is_rank_0", "is_local_main_process")  # fmt: skip
+
+    def _length(self, node: ast.expr, scope: Scope, depth: int) -> bool:
+        """Shares of equal size are no difference: `data[rank::world]` is as long everywhere, give or take one."""
+        if isinstance(node, ast.Subscript):
+            return False
+        found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) and depth else []
+        values = [(b.value, at) for b, at in found if b.kind == "assign" and b.value is not None and not b.path]
+        if values and len(values) == len(found):
+            return any(self._length(value, at, depth - 1) for value, at in values)
+        return self.depends(node, scope)
 
     def _returns(self, function: Scope) -> bool:
         """A helper such as `is_main_process()`: its result, or the branch it returns in, depends on the rank."""
@@ -117,8 +138,13 @@ class Ranks:
             elif binding.kind in ("assign", "augment") and binding.value is not None:
                 if self._element(binding.value, binding.path, where):
                     return True
-            elif binding.kind == "import" and node.id in _NAMES:
-                return True
+            elif binding.kind == "import":
+                variable = self.inference.project.variable(binding.target, where.module)
+                values = [(b, at) for b, at in variable if b.kind == "assign" and b.value is not None]
+                if (node.id in _NAMES and not variable) or any(
+                    b.value is not None and self._element(b.value, b.path, at) for b, at in values
+                ):
+                    return True
         return False
 
     def _element(self, value: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
@@ -142,14 +168,8 @@ class Ranks:
         return parameters(function)[:1] == [name] and self.inference.is_spawned(function)
 
     def _field(self, node: ast.Attribute, scope: Scope) -> bool:
-        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-            return False
-        function = scope.function
-        owner = function.owner if function is not None else None
-        fields = scope.module.self_fields.get(owner.node, {}) if owner is not None else {}
-        return any(
-            b.value is not None and self._element(b.value, b.path, where) for b, where in fields.get(node.attr, ())
-        )
+        fields = self.inference.fields(node, scope)
+        return any(b.value is not None and self._element(b.value, b.path, where) for b, where in fields)
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> bool:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
@@ -160,7 +180,9 @@ class Ranks:
             return (isinstance(inner, ast.Constant) and inner.value == "task") or getattr(
                 node.value, "id", ""
             ) == "task"
-        return key in ("rank", "local_rank", "global_rank")
+        if key in ("rank", "local_rank", "global_rank"):
+            return True
+        return self.depends(node.slice, scope) or (key is None and self.depends(node.value, scope))
 
     # Code that only some ranks run
 
@@ -178,7 +200,7 @@ class Ranks:
                     return left
             if parent in module.scopes and not isinstance(parent, (ast.Module, ast.ClassDef)):
                 inner = module.scopes[parent]
-                decorator = _rank_zero_decorator(parent)
+                decorator = rank_zero_decorator(parent)
                 if decorator is not None:
                     return decorator
                 if callers and self._all_callers_guarded(inner):
@@ -230,7 +252,8 @@ def environment_key(call: ast.Call, name: str | None, inference: Inference, scop
     return None
 
 
-def _rank_zero_decorator(node: ast.AST) -> ast.expr | None:
+def rank_zero_decorator(node: ast.AST) -> ast.expr | None:
+    """`@rank_zero_only` of a function."""
     for decorator in getattr(node, "decorator_list", []):
         if any(mark in ast.unparse(decorator).lower() for mark in _MARKS):
             return decorator  # type: ignore[no-any-return]

@@ -49,7 +49,7 @@ class Names(ABC):
     def _name(self, node: ast.Name, scope: Scope) -> str | None:
         found = self.reaching(node.id, node, scope)
         if not found:
-            return f"builtins.{node.id}" if node.id.islower() or node.id.endswith("Error") else None
+            return f"builtins.{node.id}" if node.id.islower() or node.id.endswith(("Error", "Exit")) else None
         binding, where = found[0]
         if binding.kind == "import":
             return canonical(binding.target)
@@ -74,11 +74,7 @@ class Names(ABC):
 
     def method(self, name: str, scope: Scope) -> Scope | None:
         """`self.name` within a method: the method of this class or of a base within the project."""
-        function = scope.function
-        owner = function.owner if function is not None else None
-        while function is not None and owner is None:
-            function = function.parent.function if function.parent is not None else None
-            owner = function.owner if function is not None else None
+        owner = self.owner_of(scope)
         return self.member(owner, name) if owner is not None else None
 
     def member(self, owner: Scope, name: str, depth: int = 5) -> Scope | None:
@@ -118,7 +114,45 @@ class Names(ABC):
                     return where.module.scopes[binding.node]
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             return self.method(node.attr, scope)
-        return self.project.find(name, scope.module)
+        found = self.project.find(name, scope.module)
+        if found is None and isinstance(node, ast.Attribute):
+            owner = self.project.find(name.rpartition(".")[0], scope.module)
+            if owner is not None and isinstance(owner.node, ast.ClassDef):
+                return self.member(owner, node.attr)
+        return found
+
+    # Fields
+
+    def owner_of(self, scope: Scope) -> Scope | None:
+        """The class in whose method code is, that of a function within a method too."""
+        function = scope.function
+        while function is not None and function.owner is None:
+            function = function.parent.function if function.parent is not None else None
+        return function.owner if function is not None else None
+
+    def fields(self, node: ast.Attribute, scope: Scope) -> list[tuple[Binding, Scope]]:
+        """What may have been assigned to `self.x`, `trainer.x` or `args.x`."""
+        base = node.value
+        if not isinstance(base, ast.Name):
+            return []
+        if base.id == "self":
+            owner = self.owner_of(scope)
+            return self.fields_of(owner, node.attr) if owner is not None else []
+        found = list(scope.module.fields.get((base.id, node.attr), ()))
+        for value in self.values(base, scope):
+            call = value.node
+            owner = self.symbol(call.func, value.scope) if isinstance(call, ast.Call) else None
+            if owner is not None and isinstance(owner.node, ast.ClassDef):
+                found += self.fields_of(owner, node.attr)
+        return found
+
+    def fields_of(self, owner: Scope, name: str, depth: int = 5) -> list[tuple[Binding, Scope]]:
+        """Assignments of `self.name` in a class and in its bases within the project."""
+        found = list(owner.module.self_fields.get(owner.node, {}).get(name, ()))
+        if found or not depth or owner.parent is None or not isinstance(owner.node, ast.ClassDef):
+            return found
+        bases = (self.symbol(base, owner.parent) for base in owner.node.bases)
+        return [item for base in bases if base is not None for item in self.fields_of(base, name, depth - 1)]
 
     # Reaching assignments
 

@@ -38,7 +38,15 @@ def replica_functions(context: Context) -> set[ast.AST]:
         is_strategy = "strategy" in ast.unparse(call.func).lower() or "distribute" in context.name(call.func, scope)
         if is_strategy and function is not None and function.is_function:
             found.add(function.node)
+            found |= {inner.node for inner in _called_by(function, context)}
     return found
+
+
+def _called_by(function: Scope, context: Context) -> list[Scope]:
+    """Functions of this file that a function calls."""
+    calls = [(call, scope) for call, scope in context.module.calls if scope.function is function]
+    inner = (context.inference.symbol(call.func, scope) for call, scope in calls)
+    return [item for item in inner if item is not None and item.is_function and item.module is context.module]
 
 
 def dataset_calls(node: ast.expr, context: Context, scope: Scope, depth: int = 6) -> Calls:

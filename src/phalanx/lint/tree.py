@@ -74,7 +74,7 @@ class Module:
     """The index of one file."""
 
     def __init__(self, source: Source, tree: ast.Module, name: str) -> None:
-        self.source, self.tree, self.name = source, tree, name
+        self.source, self.tree, self.name, self.lines = source, tree, name, source.lines
         self.file = str(source.path)
         self.parents: dict[ast.AST, tuple[ast.AST, str]] = {}
         self.scope = Scope(tree, None, self)
@@ -86,7 +86,7 @@ class Module:
         self.functions: list[Scope] = []
         self.classes: list[Scope] = []
         self.self_fields: dict[ast.AST, dict[str, list[tuple[Binding, Scope]]]] = {}
-        self.lines = source.lines
+        self.fields: dict[tuple[str, str], list[tuple[Binding, Scope]]] = {}  # `args.rank = …`, by both names
         _Walker(self).walk()
 
     def line(self, number: int) -> str:
@@ -253,11 +253,13 @@ class _Walker:
                 self._target(element, kind, node, value, (*path, number), scope)
         elif isinstance(target, ast.Starred):
             self._target(target.value, "other", node, value, path, scope)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            bound = (Binding(kind, node, value, path), scope)
             owner = scope.function.owner if scope.function is not None else None
-            if owner is not None:
-                fields = self.module.self_fields.setdefault(owner.node, {})
-                fields.setdefault(target.attr, []).append((Binding(kind, node, value, path), scope))
+            if target.value.id != "self":
+                self.module.fields.setdefault((target.value.id, target.attr), []).append(bound)
+            elif owner is not None:
+                self.module.self_fields.setdefault(owner.node, {}).setdefault(target.attr, []).append(bound)
 
 
 def _absolute(node: ast.ImportFrom, module: Module) -> str:

@@ -108,7 +108,13 @@ def _differs(path: ast.expr, context: Context, scope: Scope, depth: int) -> bool
     parts = [node for node in ast.walk(path) if isinstance(node, (ast.Name, ast.Attribute, ast.Call))]
     if any(context.ranks.depends(part, scope) for part in parts):
         return True
-    if any(isinstance(part, ast.Name) and _from_outside(part, context, scope, depth) for part in parts):
+    names = [part for part in parts if isinstance(part, ast.Name) and part.id != "self"]
+    if any(_from_outside(part, context, scope, depth) for part in names):
+        return True
+    fields = [
+        item for part in parts if isinstance(part, ast.Attribute) for item in context.inference.fields(part, scope)
+    ]
+    if any(b.value is not None and _differs(b.value, context, where, depth - 1) for b, where in fields):
         return True
     return any(
         b.value is not None and b.value is not path and _differs(b.value, context, where, depth - 1)

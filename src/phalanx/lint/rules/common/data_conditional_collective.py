@@ -64,10 +64,9 @@ RULE = Rule(
     pattern="fix-behavior-logic",
     why="Each rank sees other data, so the condition holds on some ranks first. They leave the loop or skip the step, and the others wait in the next all-reduce.",
     do="Reduce the value over all ranks first (`all_reduce`), so that every rank takes the same decision.",
-    needs=("backward", "grad"),
 )
 
-_LEAVES = frozenset({"", "continue", "break", "return"})
+_LEAVES = frozenset({"", "continue", "break", "return", "while"})
 
 
 def check(context: Context) -> Iterator[Hit]:
@@ -78,7 +77,8 @@ def check(context: Context) -> Iterator[Hit]:
     for found in divergences_at(context.module, local.depends, context.collectives):
         if found.leaves in _LEAVES and not context.ranks.depends(found.test, found.scope):
             how = f"`{found.leaves}` under" if found.leaves else f"`{found.operation.name}` depends on"
-            text = f"{how} `{context.text(found.test)}`, a value of this rank's own data: ranks reach `{found.operation.name}` unevenly"
+            what = local.describe(found.test, found.scope)
+            text = f"{how} `{context.text(found.test)}`, {what}: ranks reach `{found.operation.name}` unevenly"
             yield Hit(
                 found.node,
                 text,

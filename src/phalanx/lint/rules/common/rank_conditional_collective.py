@@ -79,6 +79,10 @@ def hit_of(found: Divergence, context: Context) -> Hit:
         inner = operation.inner_scope.module
         also.append((inner.file, operation.inner.lineno, inner.line(operation.inner.lineno)))
         through = f", through `{context.text(operation.call.func)}()`"
+    if found.leaves == "while":
+        return Hit(
+            found.node, f"The loop with `{operation.name}` ends by the rank: `{context.text(found.test)}`{through}"
+        )
     if found.leaves:
         what = (
             f"Ranks that `{found.leaves}` at line {getattr(found.node, 'lineno', line)} never reach `{operation.name}`"

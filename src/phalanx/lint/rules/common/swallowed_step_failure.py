@@ -64,6 +64,7 @@ RULE = Rule(
     needs=("except",),
 )
 
+_EXITS = frozenset({"exit", "_exit", "abort", "quit"})
 _BROAD = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError")
 
 
@@ -82,14 +83,23 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _ends(handler: ast.ExceptHandler, context: Context, scope: Scope) -> bool:
-    for item in ast.walk(handler):
-        if isinstance(item, (ast.Raise, ast.Break, ast.Return)):
+    """Whether no path through the handler goes on with the next step, or the handler itself synchronises."""
+    return not _goes_on(handler.body, context, scope) or bool(context.collectives.reached(handler.body, scope))
+
+
+def _goes_on(block: list[ast.stmt], context: Context, scope: Scope) -> bool:
+    """Whether a path reaches the end of a block, or `continue`."""
+    for statement in block:
+        if isinstance(statement, ast.Continue):
             return True
-        if isinstance(item, ast.Call) and context.name(item.func, scope).rpartition(".")[2] in (
-            "exit",
-            "_exit",
-            "abort",
-            "quit",
-        ):
-            return True
-    return bool(context.collectives.reached(handler.body, scope))
+        if isinstance(statement, (ast.Raise, ast.Break, ast.Return)):
+            return False
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Call) and context.name(call.func, scope).rpartition(".")[2] in _EXITS:
+            return False
+        if isinstance(statement, ast.If):
+            if any(isinstance(item, ast.Continue) for item in ast.walk(statement)):
+                return True
+            if statement.orelse and not any(_goes_on(b, context, scope) for b in (statement.body, statement.orelse)):
+                return False
+    return True

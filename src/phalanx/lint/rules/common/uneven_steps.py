@@ -57,12 +57,13 @@ RULE = Rule(
     do="Give every rank the same number of batches (DistributedSampler, `drop_last`), or join: DDP's `join()` context or `hvd.join()`.",
 )
 
+_PASSES = frozenset({"builtins.enumerate", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.iter"})
 _SIZES = frozenset({"range", "take", "skip", "randn", "rand", "zeros", "ones", "randint", "Subset", "islice", "narrow"})
 
 
 def check(context: Context) -> Iterator[Hit]:
     """Amounts that a rank condition chooses, where every step is a collective."""
-    if not context.synchronised_loops or context.methods("join"):
+    if not context.synchronised_loops or _joins(context):
         return
     for node, scope in context.module.nodes[ast.IfExp]:
         if (
@@ -80,9 +81,19 @@ def check(context: Context) -> Iterator[Hit]:
             and not _is_chosen(bound, context, scope)
         ):
             yield Hit(loop, f"The number of steps `{context.text(bound)}` depends on the rank")
+    for loop, scope in context.synchronised_loops:
+        stride = _stride(loop.iter, context, scope, 4) if isinstance(loop, ast.For) else None
+        if stride is not None:
+            yield Hit(loop, f"Ranks get different numbers of items from `{context.text(stride)}`; every item is a step")
     for node, scope in context.module.nodes[ast.Assign]:
         if isinstance(node, ast.Assign) and _is_cut(node, context, scope):
             yield Hit(node, f"Some ranks only cut their data: `{context.text(node)}`")
+
+
+def _joins(context: Context) -> bool:
+    """Whether ranks may end at different steps: `hvd.join()`, DDP's `model.join()`, `Join([…])`; not `os.path.join`."""
+    calls = [c for c, s in context.methods("join") if len(c.args) == 0 or context.name(c.func, s).startswith("horovod")]
+    return bool(calls) or context.mentions("Join(")
 
 
 def _bound(loop: ast.AST, context: Context, scope: Scope) -> ast.expr | None:
@@ -90,6 +101,42 @@ def _bound(loop: ast.AST, context: Context, scope: Scope) -> ast.expr | None:
     call = loop.iter if isinstance(loop, ast.For) else None
     is_range = isinstance(call, ast.Call) and context.name(call.func, scope) == "builtins.range" and len(call.args) == 1
     return call.args[0] if is_range and isinstance(call, ast.Call) else None
+
+
+def _stride(node: ast.expr, context: Context, scope: Scope, depth: int) -> ast.expr | None:
+    """`files[rank::world]` behind what a loop iterates over, where nothing makes the number of files divisible."""
+    if isinstance(node, ast.Call) and node.args:
+        name = context.name(node.func, scope)
+        function = context.inference.symbol(node.func, scope)
+        if name not in _PASSES and (function is None or not function.is_function):
+            return None
+        found = (_stride(item, context, scope, depth) for item in node.args)
+        return next((item for item in found if item is not None), None)
+    if isinstance(node, ast.Name) and depth:
+        bound = [(b, s) for b, s in context.inference.reaching(node.id, node, scope) if b.kind == "assign"]
+        values = [(b.value, s) for b, s in bound if b.value is not None and not b.path]
+        return _stride(values[0][0], context, values[0][1], depth - 1) if len(values) == 1 else None
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is None:
+        return None
+    lower = node.slice.lower
+    is_share = lower is not None and node.slice.upper is None and context.ranks.depends(lower, scope)
+    return node if is_share and _is_of_files(node.value, context, scope, depth) else None
+
+
+def _is_of_files(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
+    """Whether a list is as long as a folder has files, and is cut or padded by nothing."""
+    if isinstance(node, ast.Call):
+        name, last = context.name(node.func, scope), getattr(node.func, "attr", "")
+        if name in ("builtins.sorted", "builtins.list") and node.args:
+            return _is_of_files(node.args[0], context, scope, depth)
+        return name in ("glob.glob", "os.listdir", "glob.iglob") or last in ("glob", "rglob", "iterdir", "readlines")
+    if isinstance(node, ast.Name) and depth:
+        if "%" in ast.unparse(scope.node) or "//" in ast.unparse(scope.node):
+            return False  # somebody counts
+        found = context.inference.reaching(node.id, node, scope)
+        value = found[0][0].value if len(found) == 1 and found[0][0].kind == "assign" else None
+        return value is not None and _is_of_files(value, context, found[0][1], depth - 1)
+    return False
 
 
 def _is_chosen(node: ast.expr, context: Context, scope: Scope) -> bool:

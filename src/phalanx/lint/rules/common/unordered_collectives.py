@@ -38,6 +38,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import BARRIERS
 from phalanx.lint.context import Context
+from phalanx.lint.local_data import LocalData
 from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -52,6 +53,8 @@ RULE = Rule(
 )
 
 _CALLS = frozenset({"builtins.set", "builtins.frozenset", "os.listdir", "os.scandir", "glob.glob", "glob.iglob"})
+_VIEWS = frozenset({"items", "keys", "values"})
+_DICTS = frozenset({"dict", "defaultdict", "Counter", "OrderedDict"})
 _METHODS = frozenset({"iterdir", "rglob", "difference", "intersection", "union", "symmetric_difference"})
 
 
@@ -60,7 +63,11 @@ def check(context: Context) -> Iterator[Hit]:
     for loop, scope in context.module.loops:
         if isinstance(loop, ast.While):
             continue
-        if _is_unordered(loop.iter, context, scope, 3) or _is_by_rank(loop.iter, context, scope):
+        if (
+            _is_unordered(loop.iter, context, scope, 3)
+            or _is_by_rank(loop.iter, context, scope)
+            or _is_filled_by_data(loop.iter, context, scope)
+        ):
             reached = context.collectives.reached(loop.body, scope)
             if any(operation.name not in BARRIERS for operation in reached):
                 text = f"`{reached[0].name}` is called in the order of `{context.text(loop.iter)}`, which differs between ranks"
@@ -89,6 +96,32 @@ def _is_by_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
         and isinstance(found[0][0].value, ast.IfExp)
         and _is_by_rank(found[0][0].value, context, found[0][1])
     )
+
+
+def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """A dictionary whose keys are what this rank met in its share of the data."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+        node = node.func.value
+    if not isinstance(node, ast.Name):
+        return False
+    made = [b.value for b, _ in context.inference.reaching(node.id, node, scope) if b.kind == "assign"]
+    if not any(
+        isinstance(v, ast.Dict) or getattr(getattr(v, "func", None), "id", "") in _DICTS or isinstance(v, ast.Tuple)
+        for v in made
+    ):
+        return False
+    local = LocalData(context.inference, context.collectives)
+    stores = (item for kind in (ast.Assign, ast.AugAssign) for item in context.module.nodes[kind])
+    for statement, where in stores:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        for target in targets if where is scope else ():
+            if (
+                isinstance(target, ast.Subscript)
+                and root_name(target) == node.id
+                and local.depends(target.slice, scope)
+            ):
+                return True
+    return False
 
 
 def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:

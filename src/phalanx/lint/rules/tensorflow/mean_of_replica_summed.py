@@ -61,6 +61,7 @@ from phalanx.lint.context import Context
 from phalanx.lint.patterns import assigned_to
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.strategies import replica_functions
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LTF016",
@@ -79,18 +80,19 @@ def check(context: Context) -> Iterator[Hit]:
     sums = any("SUM" in ast.unparse(call.args[0]).upper() for call, _ in context.methods("reduce") if call.args)
     if not replica or not sums:
         return
+    if not any("apply_gradients" in ast.unparse(node) for node in replica):
+        return
     for call, scope in context.calls("tensorflow.reduce_mean"):
         function = scope.function
-        if (
-            function is None
-            or function.node not in replica
-            or not any("loss" in name.lower() for name in assigned_to(context, call))
-        ):
+        if function is None or function.node not in replica or not _is_loss(call, function, context):
             continue
         text = ast.unparse(function.node)
-        if (
-            "apply_gradients" in text
-            and "num_replicas" not in text
-            and "/" not in ast.unparse(context.module.statement(call))
-        ):
+        if "num_replicas" not in text and "/" not in ast.unparse(context.module.statement(call)):
             yield Hit(call, "The loss is averaged over this replica's examples, and then summed over the replicas")
+
+
+def _is_loss(call: ast.Call, function: Scope, context: Context) -> bool:
+    """Assigned to a loss, or returned by a function that is named after it."""
+    statement = context.module.statement(call)
+    is_returned = isinstance(statement, ast.Return) and "loss" in getattr(function.node, "name", "").lower()
+    return is_returned or any("loss" in name.lower() for name in assigned_to(context, call))

@@ -50,6 +50,9 @@ RULE = Rule(
 )
 
 
+_SAVERS = ("keras.", "tensorflow.train.Checkpoint")
+
+
 def check(context: Context) -> Iterator[Hit]:
     """Guarded saves without another one on the other side of the condition."""
     if not context.calls_in_program("tensorflow.distribute.MultiWorkerMirroredStrategy"):
@@ -60,7 +63,7 @@ def check(context: Context) -> Iterator[Hit]:
             (p for p in context.within(call, ast.If) if isinstance(p, ast.If) and context.ranks.depends(p.test, scope)),
             None,
         )
-        if not isinstance(branch, ast.If) or not any(v.type.startswith("keras.") for v in values):
+        if not isinstance(branch, ast.If) or not any(v.type.startswith(_SAVERS) for v in values):
             continue
         other = branch.orelse if call in list(calls_below(branch.body)) else branch.body
         if not any(getattr(item.func, "attr", "") in ("save", "save_weights") for item in calls_below(other)):

@@ -50,13 +50,17 @@ _STRATEGIES = ("tensorflow.distribute.MultiWorkerMirroredStrategy", "tensorflow.
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Assignments behind a construction, in one scope."""
+    """Assignments behind a construction in one scope, themselves or in a function that is called there."""
     made = context.calls(*_STRATEGIES)
     for node, scope in context.module.nodes[ast.Assign] if made else ():
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(target, ast.Subscript) or context.name(target.value, scope) != "os.environ":
             continue
-        if context.constant(target.slice, scope) == "TF_CONFIG":
-            first = next((call for call, where in made if where is scope and call.lineno < target.lineno), None)
-            if first is not None and not context.loops_around(node):
-                yield Hit(node, f"TF_CONFIG is set after the strategy of line {first.lineno} has read it")
+        if context.constant(target.slice, scope) != "TF_CONFIG":
+            continue
+        calls = context.inference.callers(scope) if scope.is_function else []
+        for place, where in [(node, scope), *calls]:
+            line = getattr(place, "lineno", 0)
+            first = next((call for call, at in made if at is where and call.lineno < line), None)
+            if first is not None and not context.loops_around(place):
+                yield Hit(place, f"TF_CONFIG is set after the strategy of line {first.lineno} has read it")

@@ -75,7 +75,7 @@ def _device(call: ast.Call, context: Context, scope: Scope) -> ast.expr | None:
         given = keyword(call, "device_ids")
         return given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else None
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
-        return call.args[0] if isinstance(call.args[0], (ast.Name, ast.Call)) else None
+        return call.args[0] if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else None
     return None
 
 
@@ -91,8 +91,12 @@ def _is_global_rank(node: ast.expr, context: Context, scope: Scope, depth: int) 
         )
     if isinstance(node, ast.Subscript):
         return context.name(node.value, scope) == "os.environ" and context.constant(node.slice, scope) == "RANK"
-    if isinstance(node, ast.Name) and depth:
-        found = context.inference.reaching(node.id, node, scope)
+    if isinstance(node, (ast.Name, ast.Attribute)) and depth:
+        found = (
+            context.inference.reaching(node.id, node, scope)
+            if isinstance(node, ast.Name)
+            else context.inference.fields(node, scope)
+        )
         return bool(found) and all(
             b.kind == "assign" and b.value is not None and _bound(b.value, b.path, context, w, depth - 1)
             for b, w in found

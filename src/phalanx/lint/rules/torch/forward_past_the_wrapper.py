@@ -130,10 +130,16 @@ def _is_module(call: ast.Call, context: Context, scope: Scope) -> bool:
     func = call.func
     if not isinstance(func, ast.Attribute):
         return False
-    target = func if func.attr == "module" else func.value if func.attr == "forward" else None
+    target = func if func.attr == "module" else func.value
     if not isinstance(target, ast.Attribute) or target.attr != "module":
         return False
-    return any(value.type in (DDP, FSDP) for value in context.values(target.value, scope))
+    if not any(value.type in (DDP, FSDP) for value in context.values(target.value, scope)):
+        return False
+    if func.attr in ("module", "forward"):
+        return True
+    # A method of the inner model is one more term of the loss, unless nothing here calls the wrapper.
+    wrapper = ast.dump(target.value)
+    return bool(call.args) and not any(ast.dump(c.func) == wrapper for c, s in context.module.calls if s is scope)
 
 
 def _is_inner(call: ast.Call, inner: dict[tuple[str, Scope], ast.Call], scope: Scope) -> bool:

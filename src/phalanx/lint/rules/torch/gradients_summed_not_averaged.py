@@ -106,6 +106,12 @@ def _is_gradient(node: ast.expr, context: Context, scope: Scope) -> bool:
     return False
 
 
+def _is_scaled_gradient(node: ast.AST) -> bool:
+    """`p.grad /= n`, whatever n is called."""
+    target = node.target if isinstance(node, ast.AugAssign) else getattr(node, "left", node)
+    return "grad" in ast.unparse(target)
+
+
 def _divides(scope: Scope, context: Context) -> bool:
     """A division in the function, in its callers, or of the loss or the learning rate by the number of ranks."""
     nodes = [scope.node, *(where.node for _, where in context.inference.callers(scope))]
@@ -113,7 +119,7 @@ def _divides(scope: Scope, context: Context) -> bool:
         is_scaling = isinstance(item, (ast.BinOp, ast.AugAssign)) and isinstance(
             item.op, (ast.Div, ast.Mult, ast.FloorDiv)
         )
-        if is_scaling and any(word in ast.unparse(item) for word in _WORLD):
+        if is_scaling and (_is_scaled_gradient(item) or any(word in ast.unparse(item) for word in _WORLD)):
             return True
         if (
             isinstance(item, ast.Call)

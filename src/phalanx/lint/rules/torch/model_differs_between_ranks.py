@@ -56,8 +56,14 @@ RULE = Rule(
 _GROWS = frozenset({"append", "add_module", "insert", "extend"})
 
 
+_LAYERS = ("torch.nn.Linear", "torch.nn.Conv", "torch.nn.Embedding", "torch.nn.LSTM", "torch.nn.GRU", "keras.layers.", "tensorflow.Variable")  # fmt: skip
+_TENSORS = ("tensorflow.zeros", "tensorflow.ones", "tensorflow.random.")
+_REPLICATED = (DDP, FSDP, "horovod.torch.DistributedOptimizer", "horovod.keras.DistributedOptimizer", "horovod.tensorflow.DistributedGradientTape", "tensorflow.distribute.MultiWorkerMirroredStrategy")  # fmt: skip
+
+
 def check(context: Context) -> Iterator[Hit]:
-    """What happened to the wrapped variable before."""
+    """What happened to the wrapped variable before, and sizes of layers."""
+    yield from _sizes(context)
     for wrap, scope in context.calls(DDP, FSDP):
         name = wrap.args[0].id if wrap.args and isinstance(wrap.args[0], ast.Name) else ""
         if not name or context.guard(wrap, scope) is not None:
@@ -76,3 +82,24 @@ def check(context: Context) -> Iterator[Hit]:
                 and isinstance(value.orelse, ast.Call)
             ):
                 yield Hit(value, f"`{name}` is another model on other ranks, and is then wrapped")
+
+
+def _sizes(context: Context) -> Iterator[Hit]:
+    """Layers and variables whose size is another on every rank, in programs where ranks hold copies of one model."""
+    if not context.calls_in_program(*_REPLICATED):
+        return
+    for call, scope in context.module.calls:
+        name = context.name(call.func, scope)
+        if not name.startswith(_LAYERS) or not name.rpartition(".")[2][:1].isupper():
+            continue
+        sizes = [*call.args, *(k.value for k in call.keywords if k.arg in ("in_features", "out_features", "units"))]
+        if name == "tensorflow.Variable":
+            first = call.args[0] if call.args else None
+            is_made = isinstance(first, ast.Call) and context.name(first.func, scope).startswith(_TENSORS)
+            sizes = [*first.args[:1]] if is_made and isinstance(first, ast.Call) else []
+        differs = next((size for size in sizes if context.ranks.depends(size, scope)), None)
+        if differs is not None:
+            yield Hit(
+                call,
+                f"The size `{context.text(differs)}` of this layer depends on the rank; ranks must hold the same model",
+            )

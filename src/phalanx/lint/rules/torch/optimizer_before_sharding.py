@@ -60,23 +60,23 @@ def check(context: Context) -> Iterator[Hit]:
     """An optimizer above a call that shards the same variable, in one function."""
     for shard, scope, name in _sharded(context):
         for call, where in context.module.calls:
-            if (
-                where is not scope
-                or call.lineno >= shard.lineno
-                or not context.name(call.func, where).startswith("torch.optim.")
-            ):
+            if where is not scope or call.lineno >= shard.lineno or not _makes_optimizer(call, context, where):
                 continue
             first = call.args[0] if call.args else keyword(call, "params")
-            if (
-                first is not None
-                and root_name(first) == name
-                and "parameters" in ast.unparse(first)
-                and not _remade(call, name, shard, context, scope)
-            ):
+            if first is not None and root_name(first) == name and not _remade(call, name, shard, context, scope):
                 yield Hit(
                     call,
                     f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}",
                 )
+
+
+def _makes_optimizer(call: ast.Call, context: Context, scope: Scope) -> bool:
+    """`torch.optim.X(model.parameters())`, or a function of the project that is given the model and returns one."""
+    if context.name(call.func, scope).startswith("torch.optim."):
+        return "parameters" in ast.unparse(call)
+    function = context.inference.symbol(call.func, scope)
+    made = context.values(call, scope) if function is not None and function.is_function else ()
+    return any(v.type.startswith("torch.optim.") and ".lr_scheduler." not in v.type for v in made)
 
 
 def _sharded(context: Context) -> Iterator[tuple[ast.Call, Scope, str]]:

@@ -54,7 +54,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.loaders import loaders_of, scope_of_value
+from phalanx.lint.loaders import loaders_of
 from phalanx.lint.patterns import assigned_to, column, has_rest, keyword
 from phalanx.lint.rule import Edit, Hit, Rule
 from phalanx.lint.syntax import argument
@@ -91,33 +91,29 @@ def check(context: Context) -> Iterator[Hit]:
 
 def _epochs(sampler: ast.Call, context: Context) -> ast.For | None:
     """The loop around the training loop that uses the sampler, in the same function or around the call of it."""
-    for loop, scope in context.training_loops:
-        if isinstance(loop, ast.While):
-            continue
-        used = [value.node for value in loaders_of(loop.iter, context, scope)]
-        samplers = [
-            v.node
-            for node in used
-            if isinstance(node, ast.Call)
-            for v in context.values(keyword(node, "sampler"), scope_of_value(node, context))
-        ]
-        outer = next((item for item in context.loops_around(loop) if isinstance(item, ast.For)), None)
-        if sampler in samplers and outer is not None:
-            return outer
-        for call, where in context.inference.callers(scope) if sampler in samplers and scope.is_function else ():
-            around = (
-                [item for item in context.loops_around(call) if isinstance(item, ast.For)]
-                if where.module is context.module
-                else []
-            )
-            if around:
-                return around[0]
+    for other in context.contexts:
+        for loop, scope in other.training_loops:
+            if isinstance(loop, ast.While) or not _uses(loop, sampler, other, scope):
+                continue
+            outer = next((item for item in other.loops_around(loop) if isinstance(item, ast.For)), None)
+            if outer is not None:
+                return outer
+            for call, where in other.inference.callers(scope) if scope.is_function else ():
+                around = other.space.context(where.module).loops_around(call)
+                found = next((item for item in around if isinstance(item, ast.For)), None)
+                if found is not None:
+                    return found
     return None
+
+
+def _uses(loop: ast.For | ast.AsyncFor, sampler: ast.Call, context: Context, scope: Scope) -> bool:
+    loaders = [(v.node, v.scope) for v in loaders_of(loop.iter, context, scope) if isinstance(v.node, ast.Call)]
+    return any(v.node is sampler for call, at in loaders for v in context.values(keyword(call, "sampler"), at))
 
 
 def _edit(call: ast.Call, outer: ast.For, context: Context, scope: Scope) -> Edit | None:
     names = assigned_to(context, call)
-    same = context.module.scope_of(outer) is scope
+    same = outer in context.module.parents and context.module.scope_of(outer) is scope
     if len(names) != 1 or not isinstance(outer.target, ast.Name) or not same:
         return None
     first = outer.body[0]

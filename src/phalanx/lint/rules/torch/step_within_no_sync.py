@@ -43,6 +43,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.patterns import calls_below
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -70,7 +71,35 @@ def check(context: Context) -> Iterator[Hit]:
                 and any(_is_no_sync(item.context_expr) for item in parent.items)
             ):
                 yield Hit(call, "The optimizer steps within `no_sync()`: these gradients were never averaged")
-                break
+                return
+    yield from _never_synchronised(context)
+
+
+def _never_synchronised(context: Context) -> Iterator[Hit]:
+    """Loops in which every backward pass is under `with model.no_sync():`, and an optimizer steps."""
+    for loop, _ in context.module.loops:
+        inside = [call for statement in loop.body for call in calls_below([statement])]
+        passes = [call for call in inside if getattr(call.func, "attr", "") == "backward"]
+        blocks = [_no_sync_around(call, loop, context) for call in passes]
+        if not passes or None in blocks or not any(getattr(call.func, "attr", "") == "step" for call in inside):
+            continue
+        if not any(isinstance(parent, (ast.If, ast.IfExp)) for b in blocks if b for parent in _above(b, loop, context)):
+            yield Hit(passes[0], "Every backward pass is within `no_sync()`: gradients are never averaged")
+
+
+def _no_sync_around(call: ast.Call, loop: ast.AST, context: Context) -> ast.With | None:
+    for parent in _above(call, loop, context):
+        if isinstance(parent, ast.With) and any(_is_no_sync(item.context_expr) for item in parent.items):
+            return parent
+    return None
+
+
+def _above(node: ast.AST, loop: ast.AST, context: Context) -> Iterator[ast.AST]:
+    """Ancestors up to a loop."""
+    for parent, _ in context.module.ancestors(node):
+        if parent is loop:
+            return
+        yield parent
 
 
 def _is_no_sync(node: ast.expr) -> bool:

@@ -53,13 +53,15 @@ dist.destroy_process_group()
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP
-from phalanx.lint.layers import owner_of, unused_layers
+from phalanx.lint.layers import owner_of, sometimes_unused, unused_layers
 from phalanx.lint.patterns import has_rest
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LPT036",
@@ -78,14 +80,18 @@ def check(context: Context) -> Iterator[Hit]:
             continue
         for value in context.values(call.args[0], scope) if call.args else ():
             owner = owner_of(value, context)
-            for name in unused_layers(owner, context) if owner is not None else ():
-                binding = owner.module.self_fields[owner.node][name][0][0] if owner is not None else None
-                place = (
-                    ((owner.module.file, getattr(binding.node, "lineno", 1), f"self.{name} = …"),)
-                    if owner is not None and binding is not None
-                    else ()
-                )
-                yield Hit(
-                    call, f"`self.{name}` of the wrapped model is never used; DDP waits for its gradient", also=place
-                )
-                break
+            if owner is not None:
+                yield from _unused(call, owner, context)
+
+
+def _unused(call: ast.Call, owner: Scope, context: Context) -> Iterator[Hit]:
+    for name in unused_layers(owner, context):
+        line = getattr(owner.module.self_fields[owner.node][name][0][0].node, "lineno", 1)
+        text = f"`self.{name}` of the wrapped model is never used; DDP waits for its gradient"
+        yield Hit(call, text, also=((owner.module.file, line, f"self.{name} = …"),))
+        return
+    found = sometimes_unused(owner, context)
+    if found is not None:
+        name, test = found
+        text = f"`self.{name}` of the wrapped model is used only where `{context.text(test)}`; else DDP waits for its gradient"
+        yield Hit(call, text, also=((owner.module.file, test.lineno, owner.module.line(test.lineno)),))

@@ -43,6 +43,7 @@ from phalanx.lint.collectives import COLLECTIVES
 from phalanx.lint.context import Context
 from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LPT011",
@@ -56,11 +57,21 @@ RULE = Rule(
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Calls that are statements of their own."""
+    """Calls that are statements of their own, or whose handle nothing uses."""
     for call, scope in context.module.calls:
-        if not isinstance(context.module.parents[call][0], ast.Expr):
-            continue
         name = context.name(call.func, scope)
         is_async = context.constant(keyword(call, "async_op"), scope) is True and name in COLLECTIVES
-        if is_async or name in ("torch.distributed.isend", "torch.distributed.irecv"):
+        if (is_async or name in ("torch.distributed.isend", "torch.distributed.irecv")) and _is_lost(
+            call, context, scope
+        ):
             yield Hit(call, f"Nothing waits for `{context.text(call.func)}`")
+
+
+def _is_lost(call: ast.Call, context: Context, scope: Scope) -> bool:
+    """A handle that is not kept, or kept in a variable of the function that is never read."""
+    parent = context.module.parents[call][0]
+    if isinstance(parent, ast.Assign) and scope.is_function and all(isinstance(t, ast.Name) for t in parent.targets):
+        kept = {target.id for target in parent.targets if isinstance(target, ast.Name)}
+        names = (n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        return not any(name.id in kept for name in names)
+    return isinstance(parent, ast.Expr)
