@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from phalanx.attach.discovery import FoundJob, Process
+from phalanx.attach.evidence import Piece, Scene, gather
 from phalanx.attach.jobs import AttachError
 from phalanx.attach.looks import JobMotion, RankMotion, look_at_job
 from phalanx.attach.plain import from_plain, to_plain
@@ -35,6 +36,8 @@ class View:
 
     job: FoundJob
     motion: JobMotion
+    evidence: tuple[Piece, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +46,24 @@ class Reach:
 
     name: str
     command: tuple[str, ...]
+    is_shell: bool = False  # the last word is a line for a shell there
 
 
-def collect_line(jobs: Sequence[FoundJob]) -> str:
+def collect_line(jobs: Sequence[FoundJob], *, may_ask: bool = False) -> str:
     """What `--collect` prints: all jobs of this machine, looked at at one time, without secrets."""
-    with ThreadPoolExecutor(max(len(jobs), 1)) as pool:
-        motions = list(pool.map(_look, jobs))
     here = socket.gethostname()
-    views = [
-        View(_without_secrets(job, here), replace(motion, ranks={r: _clean(one) for r, one in motion.ranks.items()}))
-        for job, motion in zip(jobs, motions, strict=True)
-    ]
+    with ThreadPoolExecutor(max(len(jobs), 1)) as pool:
+        views = list(pool.map(lambda job: _view(job, here, may_ask), jobs))
     return _MARK + json.dumps({"host": here, "views": to_plain(views)})
 
 
-def _look(job: FoundJob) -> JobMotion:
-    return look_at_job({one.identity.rank: one.process.pid for one in job.ranks}, job.size)
+def _view(job: FoundJob, here: str, may_ask: bool) -> View:
+    """Evidence is read only where somebody waits: a job that gets on needs none."""
+    motion = look_at_job({one.identity.rank: one.process.pid for one in job.ranks}, job.size)
+    scene = Scene(job, here, motion.quiet, may_ask)
+    evidence = () if motion.is_moving else gather(scene)
+    clean = replace(motion, ranks={rank: _clean(one) for rank, one in motion.ranks.items()})
+    return View(_without_secrets(job, here), clean, evidence, tuple(scene.notes))
 
 
 def read_views(output: str) -> list[tuple[str, list[View]]]:
@@ -120,7 +125,9 @@ def merge(views: Sequence[View]) -> list[View]:
         quiet = [part.motion.quiet for part in parts if part.motion.quiet is not None]
         job = FoundJob(key, tuple(ranks[rank] for rank in sorted(ranks)), parts[0].job.launcher)
         seconds = max(part.motion.seconds for part in parts)
-        merged.append(View(job, JobMotion(motions, seconds, min(quiet, default=None))))
+        evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
+        notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+        merged.append(View(job, JobMotion(motions, seconds, min(quiet, default=None)), evidence, notes))
     return sorted(merged, key=lambda view: -len(view.job.ranks))
 
 
@@ -159,11 +166,21 @@ def collect_command(python: str | None = None) -> list[str]:
     return [python or sys.executable, "-m", "phalanx", "attach", "--collect"]
 
 
+def asking(reaches: Sequence[Reach]) -> list[Reach]:
+    """The same, with the user's leave to ask ranks for dumps."""
+    return [
+        replace(reach, command=(*reach.command[:-1], f"{reach.command[-1]} --dump"))
+        if reach.is_shell
+        else replace(reach, command=(*reach.command, "--dump"))
+        for reach in reaches
+    ]
+
+
 def by_ssh(hosts: Sequence[str], python: str | None = None) -> list[Reach]:
     """One ssh a host; the user's own configuration, aliases and keys."""
     options = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
     remote = shlex.join(collect_command(python))
-    return [Reach(host, ("ssh", *options, "--", host, remote)) for host in hosts]
+    return [Reach(host, ("ssh", *options, "--", host, remote), is_shell=True) for host in hosts]
 
 
 def by_slurm(job: str, python: str | None = None) -> list[Reach]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from phalanx.attach.discovery import FoundJob
+from phalanx.attach.evidence import Piece
 from phalanx.attach.judge import judge
 from phalanx.attach.looks import JobMotion
 from phalanx.attach.state import JobState, State, state_of
 from phalanx.attach.target import Target
 from phalanx.model.bundle import rank_folder, stacks_file
+from phalanx.model.fact import Fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.observer import Observation
@@ -21,6 +23,8 @@ from phalanx.run.watch.stacks import as_text
 
 _SURE_S = 8.0  # of silence between the ranks before waiting is a stall and not a slow step
 _ROUNDS = 4
+_ALLOW = "Give the process group a time-out that is longer than the pause: `init_process_group(timeout=…)`."
+_CONFIRM = "`phalanx attach --bundle DIR` keeps the stacks of all ranks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Seen:
     found: JobState
     quiet: float
     observations: tuple[Observation, ...]
+    evidence: tuple[Piece, ...] = ()
 
     @property
     def hangs(self) -> bool:
@@ -57,11 +62,17 @@ def investigate(target: Target, say: Callable[[str], None], rounds: int = _ROUND
         found, watched = state_of(motion), watched + motion.seconds
     quiet = max(watched, motion.quiet or 0.0)
     gone = dict.fromkeys(rank for rank in job.missing if rank not in motion.ranks)
-    return Seen(job, motion, found, quiet, tuple(judge(motion, found, quiet, job.size, gone)))
+    seen = Seen(job, motion, found, quiet, tuple(judge(motion, found, quiet, job.size, gone)))
+    if not seen.hangs:
+        return seen
+    evidence, notes = target.gather(motion)
+    for note in notes:
+        say(note)
+    return replace(seen, evidence=tuple(evidence))
 
 
-def keep(seen: Seen, bundle: Path, say: Callable[[str], None]) -> None:
-    """Write what was seen as a bundle that `phalanx diagnose` reads."""
+def keep(seen: Seen, bundle: Path, say: Callable[[str], None], *, for_good: bool = True) -> None:
+    """Write what was seen as a bundle that `phalanx diagnose` reads; one that is not kept `for_good` is not spoken of."""
     job = seen.job
     writer = BundleWriter(bundle, say)
     writer.begin(_manifest(seen))
@@ -76,7 +87,25 @@ def keep(seen: Seen, bundle: Path, say: Callable[[str], None]) -> None:
         text = as_text([motion.stacks, *motion.workers])
         (rank_folder(attempt, rank) / stacks_file(1)).write_text(text, encoding="utf-8")
     for observation in seen.observations:
-        writer.write_observation(attempt, observation)
+        facts = tuple(_worded(fact, for_good) for fact in observation.facts)
+        writer.write_observation(attempt, replace(observation, facts=facts))
+    for piece in seen.evidence:
+        place = place_of(piece, attempt)
+        if place.parent.is_dir():  # a rank that has ended meanwhile has none
+            place.write_bytes(piece.data)
+
+
+def _worded(fact: Fact, for_good: bool) -> Fact:
+    """Nobody watches this job, and there may be no bundle to look into."""
+    if not fact.id.startswith("stall."):
+        return fact
+    more = {"allow": _ALLOW} if for_good else {"allow": _ALLOW, "confirm": _CONFIRM}
+    return replace(fact, fields={**fact.fields, **more})
+
+
+def place_of(piece: Piece, attempt: Path) -> Path:
+    """Where a piece of evidence lies in the bundle."""
+    return (rank_folder(attempt, piece.rank) if piece.rank is not None else attempt) / Path(piece.file).name
 
 
 def _manifest(seen: Seen) -> Mapping[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from phalanx.attach.discovery import FoundJob
+from phalanx.attach.evidence import Piece, Scene, gather
 from phalanx.attach.hosts import Reach, ask_all, merge
 from phalanx.attach.jobs import AttachError, find_job, find_jobs
 from phalanx.attach.looks import JobMotion, look_at_job
@@ -24,9 +26,12 @@ class Target:
 
     job: FoundJob
     look: Callable[[], JobMotion]
+    gather: Callable[
+        [JobMotion], tuple[Sequence[Piece], Sequence[str]]
+    ]  # more evidence, and what to tell the user of it
 
 
-def target_here(pid: int | None, choose: Choose, *, everybody: bool = False) -> Target:
+def target_here(pid: int | None, choose: Choose, *, everybody: bool = False, may_ask: bool = False) -> Target:
     """The job of a process, or the one chosen among all on this machine. Raises AttachError."""
     job = find_job(pid) if pid is not None else choose(find_jobs(everybody=everybody))
     pids = {one.identity.rank: one.process.pid for one in job.ranks}
@@ -37,7 +42,11 @@ def target_here(pid: int | None, choose: Choose, *, everybody: bool = False) -> 
             raise JobEndedError(f"{job.script}: its ranks have ended")
         return motion
 
-    return Target(job, look)
+    def more(motion: JobMotion) -> tuple[Sequence[Piece], Sequence[str]]:
+        scene = Scene(job, socket.gethostname(), motion.quiet, may_ask)
+        return gather(scene), scene.notes
+
+    return Target(job, look, more)
 
 
 def target_on(reaches: Sequence[Reach], pid: int | None, choose: Choose, say: Say) -> Target:
@@ -47,14 +56,18 @@ def target_on(reaches: Sequence[Reach], pid: int | None, choose: Choose, say: Sa
     if pid is not None:
         jobs = [job for job in jobs if any(one.process.pid == pid for one in job.ranks)]
     job = choose(jobs)
-    first = [views[job.key].motion]  # finding the job was the first look
+    first, last = [views[job.key]], [views[job.key]]  # finding the job was the first look
 
     def look() -> JobMotion:
         if first:
-            return first.pop()
-        motion = next((view.motion for view in merge(ask_all(reaches, say)) if view.job.key == job.key), None)
-        if motion is None or not motion.ranks:
+            return first.pop().motion
+        view = next((view for view in merge(ask_all(reaches, say)) if view.job.key == job.key), None)
+        if view is None or not view.motion.ranks:
             raise JobEndedError(f"{job.script}: its ranks have ended")
-        return motion
+        last[0] = view
+        return view.motion
 
-    return Target(job, look)
+    def more(motion: JobMotion) -> tuple[Sequence[Piece], Sequence[str]]:
+        return last[0].evidence, last[0].notes
+
+    return Target(job, look, more)

@@ -45,7 +45,7 @@ Examples:
 
     phalanx attach 41237 --bundle hang/ --format html --output hang.html
 
-Nothing is injected into the job and no signal is sent to it.
+Nothing is injected into the job and no signal is sent to it; --dump alone makes ranks do something.
 
 Exit codes: 0 the job does not hang, 1 it hangs (the verdict says why), 2 nothing could be found or looked at."""
 
@@ -76,6 +76,13 @@ def attach(
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and say when it hangs and when it goes on.")] = False,
     every: Annotated[float, typer.Option(help="With --watch: seconds between two looks.")] = 30.0,
+    dump: Annotated[
+        bool,
+        typer.Option(
+            "--dump",
+            help="Ask ranks with a debug pipe (TORCH_NCCL_DEBUG_INFO_PIPE_FILE) to write their flight recorder now.",
+        ),
+    ] = False,
     collect: Annotated[bool, typer.Option("--collect", hidden=True)] = False,
     within: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
@@ -84,6 +91,7 @@ def attach(
     Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
     horovodrun, Ray Train, mp.spawn, or processes started by hand.
     """
+    from phalanx.attach.hosts import asking
     from phalanx.attach.investigation import investigate
     from phalanx.attach.jobs import AttachError, find_jobs
     from phalanx.attach.target import target_here, target_on
@@ -92,12 +100,14 @@ def attach(
         if collect:
             from phalanx.attach.hosts import collect_line
 
-            print(collect_line(find_jobs(everybody=everybody, within=within)))
+            print(collect_line(find_jobs(everybody=everybody, within=within), may_ask=dump))
             return
         reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python)
         if reaches:
             _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
-        target = target_on(reaches, pid, _choose, _say) if reaches else target_here(pid, _choose, everybody=everybody)
+            target = target_on(asking(reaches) if dump else reaches, pid, _choose, _say)
+        else:
+            target = target_here(pid, _choose, everybody=everybody, may_ask=dump)
         _say(_found(target.job))
         if watch:
             status = _stay(target, every, everything)
@@ -160,8 +170,8 @@ def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None
                 bundle.mkdir(parents=True, exist_ok=False)
             except OSError as error:
                 raise AttachError(f"--bundle {bundle}: {error.strerror}; give a new folder") from None
-        keep(seen, folder, _say)
-        status = _report(seen, folder, form, output, everything)
+        keep(seen, folder, _say, for_good=bundle is not None)
+        status = _report(seen, folder, form, output, everything, kept=bundle is not None)
     if bundle is not None:
         _say(f"kept in {bundle}; again: phalanx diagnose {bundle}")
     return status
@@ -209,27 +219,27 @@ def _found(job: FoundJob) -> str:
     return f"{job.script}: {name_ranks(here)} of {job.size} here ({pids}{started}{guess}){elsewhere}"
 
 
-def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everything: bool) -> int:
+def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everything: bool, kept: bool) -> int:
     """Write what was seen; the exit status."""
+    from phalanx.attach.origins import with_origins
     from phalanx.attach.state import State, describe
-
-    if seen.hangs:
-        from phalanx.cli.diagnosing import Request
-
-        if form is not Format.JSON:
-            status = Request((str(bundle),), form, output, everything).run()
-            if form is Format.TEXT and output is None:
-                _print_groups(seen)
-            return status
+    from phalanx.cli.diagnosing import Request
     from phalanx.diagnose import diagnose_paths
     from phalanx.report import render
 
     said = "" if seen.hangs else describe(seen.motion, seen.found)
-    if form is Format.TEXT:
+    if form is Format.TEXT and not seen.hangs:
         sys.stdout.write(f"{said}\n")
         _print_groups(seen)
         return 2 if seen.found.state is State.UNSEEN else 0
-    document = json.loads(render(diagnose_paths([str(bundle)]), Format.JSON))
+    report = diagnose_paths([str(bundle)])
+    report = report if kept else with_origins(report, seen.evidence)
+    if seen.hangs and form is not Format.JSON:
+        status = Request((str(bundle),), form, output, everything).conclude(report)
+        if form is Format.TEXT and output is None:
+            _print_groups(seen)
+        return status
+    document = json.loads(render(report, Format.JSON))
     if not seen.hangs:
         document |= {"verdict": None, "findings": []}
     document["attached"] = {"state": seen.found.state.value, "said": said, "stacks": _groups(seen)}

@@ -39,6 +39,10 @@ class Request:
             return _told(str(error), 2)
         except KeyboardInterrupt:
             return _told("interrupted", 130)
+        return self.conclude(report)
+
+    def conclude(self, report: Report) -> int:
+        """Write a report that is there; the exit status."""
         try:
             self._write(report)
         except BrokenPipeError:

@@ -6,6 +6,8 @@ phalanx-runs/20260301-141502-train/
   attempt0/               one folder for each start of the job
     watch.jsonl           what the watch saw, one JSON object a line: stalls, deaths, stragglers, the network
     samples.jsonl         CPU, memory, I/O by rank and time
+    job.log               output that all ranks write into one file, its end; ras.txt, kernel-HOST.log, devices-HOST.log: what NCCL RAS,
+                          the kernel and nvidia-smi said of the job (`phalanx attach`)
     rank3/
       output.log          both streams, in the order of arrival
       process.json        pid, host, start, role
@@ -33,6 +35,11 @@ REPORT = "report.json"
 WATCH = "watch.jsonl"
 SAMPLES = "samples.jsonl"
 OUTPUT = "output.log"
+JOB_OUTPUT = "job.log"
+RAS = "ras.txt"
+KERNEL = "kernel-{}.log"
+DEVICES = "devices-{}.log"
+BESIDE_RANKS = ("job*.log", "ras.txt", "kernel-*.log", "devices-*.log")  # evidence that is of no single rank
 PROCESS = "process.json"
 ENVIRONMENT = "environment.json"
 EXIT = "exit.json"

@@ -62,8 +62,10 @@ def evidence_of(folder: Path) -> list[Path]:
         return found
     if (attempts[-1] / bundle.WATCH).is_file():
         found.append(attempts[-1] / bundle.WATCH)
+    found += sorted(path for name in bundle.BESIDE_RANKS for path in attempts[-1].glob(name))
     for rank in sorted(attempts[-1].glob("rank*"), key=lambda path: (len(path.name), path.name)):
         found += [path for name in _EVIDENCE if (path := rank / name).is_file()]
+        found += sorted(rank.glob("output-*.log"))  # another stream, where it went to a file of its own
         found += _last_snapshot(rank)
     return found
 

@@ -12,6 +12,8 @@ _COMMON = {
     "undecided": "str",  # the same, where nobody is accused
     "reason": "str",  # how the accused were told from the rest
     "seq": "int",  # number of the collective in its group
+    "confirm": "str",  # how to see it again, where no bundle was kept
+    "allow": "str",  # how to allow for a pause that is meant, where nobody watches the job
 }
 # Told by what flight recorders do not keep (roots, names, addresses, sends and receives, the script's conditions and loops),
 # so that these cannot contradict it.
@@ -42,6 +44,7 @@ FACTS = (
         sides="names",
     ),
     _stall("waits-for-data", "Nothing has moved for {seconds} s: {positions}"),
+    _stall("waits-for-lock", "Nothing has moved for {seconds} s: {positions}"),
     _stall("stopped", "{positions}"),
     _stall("does-not-end", "Nothing has moved for {seconds} s: {positions}"),
     _stall("cycle", "Nothing has moved for {seconds} s: {positions}; in a circle: {calls}", calls="str"),

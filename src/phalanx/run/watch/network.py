@@ -17,7 +17,7 @@ from phalanx.model.facts import make_fact, sentence_of
 from phalanx.run.observer import Observation
 from phalanx.run.watch.traffic import sockets_of
 
-_ESTABLISHED, _CONNECTING = 0x01, 0x02
+_ESTABLISHED, _CONNECTING, _LISTENS = 0x01, 0x02, 0x0A
 _RESENT = 2  # once may be chance
 _RETRANSMITS, _PROBES = 1, 4  # kinds of the kernel's timer
 
@@ -116,6 +116,11 @@ def connections_of(rank: int, pid: int) -> Iterator[Connection]:
             found = parse_line(rank, line, inodes)
             if found is not None:
                 yield found
+
+
+def listening_ports(pid: int) -> set[int]:
+    """The TCP ports on which a process listens."""
+    return {one.local[1] for one in connections_of(0, pid) if one.state == _LISTENS}
 
 
 def parse_line(rank: int, line: str, inodes: frozenset[str]) -> Connection | None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from phalanx.model import Frame
 from phalanx.run.watch.arguments import name_of
+from phalanx.run.watch.locks import LockWait, lock_wait_of
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
 from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks
@@ -71,6 +72,7 @@ class RankPosition:
     passes: tuple[Pass, ...] = ()  # of the numbered loops that it is in
     leaving: bool = False  # the script is through, and the interpreter waits for something before it ends
     stack: tuple[Frame, ...] = ()  # the user's part of it, outermost frame first
+    lock: LockWait | None = None  # that it waits for
     common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
@@ -127,6 +129,7 @@ def position_of(
         common=is_common_path(main.frames),
         stack=tuple(one for one in main.frames if one.is_user_code),
         leaving=leaving and doing is Doing.ELSEWHERE,
+        lock=lock_wait_of(stacks) if doing is Doing.ELSEWHERE and is_idle else None,
     )
 
 

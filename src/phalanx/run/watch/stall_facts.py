@@ -52,6 +52,8 @@ def _kind(positions: Mapping[int, RankPosition], reason: str, told: Mapping[str,
         return "stall.cycle"
     if any(one.leaving for one in positions.values()):
         return "stall.does-not-end"
+    if any(one.lock is not None for one in positions.values()):
+        return "stall.waits-for-lock"
     if Doing.DATA in doing:
         return "stall.waits-for-data"
     return "stall.waits-for-peers" if Doing.CONNECT in doing else "stall.waits-for-rank"

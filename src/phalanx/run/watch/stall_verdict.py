@@ -177,6 +177,13 @@ def describe(position: RankPosition) -> str:
     if position.leaving:
         waits = f"for what runs in {position.frame.function}(){where}" if position.frame is not None else ""
         return f"has left the script and does not end: it waits {waits}|have left the script and do not end: they wait {waits}"
+    if position.lock is not None:
+        told = (
+            f"{position.lock.describe()},{where}{under}"
+            if position.lock.frame
+            else f"{position.lock.describe()}{where}{under}"
+        )
+        return f"waits {told}|wait {told}"
     function = position.frame.function if position.frame is not None else ""
     called = f"{function}()" if function and not function.startswith("<") else "the script"
     under += ", where native code holds the interpreter's lock" if position.holds_lock else ""
