@@ -25,6 +25,7 @@ ALLOWED = {
     "run": {"model", "knowledge", "frameworks", "sources", "blame"},
     "api": {"model", "calls", "diagnose", "report"},
     "attach": {"model", "sources", "run"},
+    "embedded": {"model", "sources", "run", "attach"},
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "lint": {"model", "knowledge"},
     "mcp": {"api", "calls"},

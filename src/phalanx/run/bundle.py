@@ -60,6 +60,7 @@ class BundleWriter:
         self._outputs: dict[tuple[int, int], int] = {}
         self._secrets: set[str] = set()
         self._running: int | None = None
+        self.watch_name = layout.WATCH  # several nodes that write one bundle have each its own
 
     def describe(self, plan: Plan) -> None:
         """The manifest's beginning: what is run, and how."""
@@ -81,6 +82,14 @@ class BundleWriter:
         self._try(self._hold)
         self._manifest = {"schema": layout.SCHEMA, "phalanx": __version__, **facts, **here, **state}
         self.write_manifest()
+
+    def hold(self) -> None:
+        """Say that somebody writes the bundle, for as long as this process lives."""
+        self._try(self._hold, quietly=True)
+
+    def adopt(self, manifest: Mapping[str, Any]) -> None:
+        """Go on with a bundle that another process began."""
+        self._manifest = {"attempts": [{"attempt": 0}], **manifest}
 
     def _hold(self) -> None:
         """Hold a lock that goes with this process: a reader of the bundle can tell a job that runs from one that was cut off."""
@@ -146,7 +155,7 @@ class BundleWriter:
         data = (json.dumps(line, ensure_ascii=False, default=str) + "\n").encode("utf-8", "replace")
 
         def append() -> None:
-            with open(attempt / layout.WATCH, "ab", buffering=0, opener=private.opener) as file:
+            with open(attempt / self.watch_name, "ab", buffering=0, opener=private.opener) as file:
                 file.write(data)
 
         self._try(append)

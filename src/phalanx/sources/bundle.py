@@ -25,6 +25,7 @@ from phalanx.sources.text import clean_text
 
 _EXIT_SCHEMA = "phalanx.exit/1"
 _NUMBERED = re.compile(r"(?P<what>stacks|collectives)-(?P<number>\d+)\.(?:txt|json|pickle)")
+_WATCH = re.compile(r"watch(?:-[\w.-]+)?\.jsonl")
 _EVIDENCE = (bundle.OUTPUT, bundle.EXIT, "error.json")
 END_OF_SERVICE = "end of service"
 # Only what ends or slows a job is an event; the rest of the watch's notes is for people.
@@ -60,8 +61,7 @@ def evidence_of(folder: Path) -> list[Path]:
     attempts = bundle.attempts_of(folder)
     if not attempts:
         return found
-    if (attempts[-1] / bundle.WATCH).is_file():
-        found.append(attempts[-1] / bundle.WATCH)
+    found += sorted(path for path in attempts[-1].glob("watch*.jsonl") if is_watch(path.name) and path.is_file())
     found += sorted(path for name in bundle.BESIDE_RANKS for path in attempts[-1].glob(name))
     for rank in sorted(attempts[-1].glob("rank*"), key=lambda path: (len(path.name), path.name)):
         found += [path for name in _EVIDENCE if (path := rank / name).is_file()]
@@ -169,5 +169,5 @@ def _facts_in(seen: Mapping[str, Any], ranks: tuple[int, ...], data: Mapping[str
 
 
 def is_watch(name: str) -> bool:
-    """Whether a file is the watch's record, by its name."""
-    return name.rsplit("/", 1)[-1] == bundle.WATCH
+    """Whether a file is the watch's record, by its name; nodes that write one bundle have each its own (`watch-node7.jsonl`)."""
+    return _WATCH.fullmatch(name.rsplit("/", 1)[-1]) is not None

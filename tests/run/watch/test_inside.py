@@ -132,7 +132,7 @@ def test_a_torch_script_ends_as_it_would(tmp_path: Path, ending: str, code: int)
     pytest.importorskip("torch", reason="needs torch: pip install torch")
     done = run(tmp_path, TORCH + ending)
     assert done.returncode == code, done.stderr
-    assert done.stdout == "['MainThread', 'phalanx-watch']\n"
+    assert done.stdout == "['MainThread', 'phalanx-socket', 'phalanx-watch']\n"
     beat = HeartbeatFile(tmp_path / "heartbeat").read()
     assert beat is not None
     assert beat.phase == (record.CONNECTED if ending == "os._exit(6)" else record.LEAVING)

@@ -12,6 +12,7 @@ import pytest
 
 from phalanx.run.watch.heartbeat import HeartbeatFile
 from phalanx.run.watch.inside import phalanx_inside as inside
+from phalanx.run.watch.inside import phalanx_socket
 from phalanx.run.watch.processes import is_alive
 from phalanx.run.watch.snapshot import take_snapshot
 from phalanx.run.watch.stacks import ENDED, GRANT, ProcessStacks
@@ -19,7 +20,7 @@ from phalanx.run.watch.stacks import ENDED, GRANT, ProcessStacks
 
 def recv(tensor: str, src: int) -> str:
     """Stands for PyTorch's, whose arguments tell the partner."""
-    return inside._stacks(os.getpid(), threading.get_ident())
+    return phalanx_socket.stacks_as_text(threading.get_ident())
 
 
 def test_the_ranks_own_stacks_tell_with_whom_it_wants_to_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

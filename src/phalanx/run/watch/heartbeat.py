@@ -39,6 +39,7 @@ class Heartbeat:
     in_data: int = 0  # of these: in a data loader
     in_collective: int = 0  # of these: in a collective that was not done
     groups: Mapping[str, GroupCounts] = field(default_factory=dict)
+    moves: int = 0  # of the main thread, where there is no recorder
 
     @property
     def connected(self) -> bool:
@@ -52,8 +53,8 @@ class Heartbeat:
 
     @property
     def progress(self) -> int:
-        """A number that grows with every collective entered or left."""
-        return self.enqueued + self.completed
+        """A number that grows with every collective entered or left; with every move, where these are counted."""
+        return self.enqueued + self.completed + self.moves
 
 
 class HeartbeatFile:
@@ -83,13 +84,13 @@ class HeartbeatFile:
             return None
         looks, in_data, in_collective = record.PLACES.unpack_from(page, record.PLACES_AT)
         (answered,) = record.REQUEST.unpack_from(page, record.ANSWER_AT)
+        (moves,) = record.REQUEST.unpack_from(page, record.MOVES_AT)
         groups = {}
         for number in range(min(count, record.MOST_GROUPS)):
             name, *counts = record.GROUP.unpack_from(page, record.GROUPS_AT + number * record.GROUP.size)
             groups[name.rstrip(b"\0").decode("utf-8", "replace")] = GroupCounts(*counts)
-        return Heartbeat(
-            pid, beats, nanoseconds / 1e9, phase, enqueued, completed, answered, looks, in_data, in_collective, groups
-        )
+        calls = (enqueued, completed, answered)
+        return Heartbeat(pid, beats, nanoseconds / 1e9, phase, *calls, looks, in_data, in_collective, groups, moves)
 
     def ask(self, number: int) -> None:
         """Ask the rank to write its stacks and its flight recorder under this number."""

@@ -35,6 +35,7 @@ PLACES = struct.Struct("<QQQ")  # looks at the main thread; of these in a data l
 PLACES_AT = 80
 TURN_ASKED_AT = 104  # written by the supervisor
 TURN_TOLD_AT = 112  # written by the rank: the number, with what was found in its last two bits
+MOVES_AT = 120  # how often the main thread was elsewhere than before, where nothing else tells of progress
 GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
 GROUPS_AT = 128
 MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
@@ -52,13 +53,28 @@ def start(told: str) -> None:
         return
     watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
     watch.beat(STARTED)
-    _enable_faulthandler()
-    import phalanx_last_call  # now: its folder is on the path for a moment only
+    _prepare(path)
+    sys.meta_path.insert(0, _Herald(watch))
+
+
+def beat_here(rank: int, size: int, path: str) -> None:
+    """The same for a process that another launcher started, in the thread that calls: until the process ends."""
+    page = _claim(path)
+    if page is not None:
+        _prepare(path)
+        sys.modules["phalanx_software"].switch_recorder_on()
+        _Watch(rank, size, os.path.dirname(path), page, counts_motion=True).run_here()
+
+
+def _prepare(path: str) -> None:
+    """Load our modules now: their folder is on the path for a moment only."""
+    import phalanx_last_call
     import phalanx_socket  # noqa: F401
+    import phalanx_software
     import phalanx_turning  # noqa: F401
 
+    phalanx_software.enable_faulthandler()
     phalanx_last_call.note_at_exit(os.path.join(os.path.dirname(path), CALL))
-    sys.meta_path.insert(0, _Herald(watch))
 
 
 def _claim(path: str) -> mmap.mmap | None:
@@ -76,14 +92,6 @@ def _claim(path: str) -> mmap.mmap | None:
     return mmap.mmap(descriptor, PAGE)  # the descriptor stays open: closing it would drop the lock
 
 
-def _enable_faulthandler() -> None:
-    """A rank that dies by a signal says where; a script that enables it itself overrules this."""
-    import faulthandler
-
-    if not faulthandler.is_enabled():
-        faulthandler.enable(file=2)
-
-
 class _Herald:
     """An import hook that finds nothing: it starts the thread when torch.distributed is first asked for."""
 
@@ -94,7 +102,7 @@ class _Herald:
         if name == "torch.distributed":
             try:
                 sys.meta_path.remove(self)
-                _switch_recorder_on()
+                sys.modules["phalanx_software"].switch_recorder_on()
                 self._watch.run_beside()
             except (
                 Exception
@@ -103,10 +111,11 @@ class _Herald:
 
 
 class _Watch:
-    def __init__(self, rank: int, size: int, folder: str, page: mmap.mmap) -> None:
+    def __init__(self, rank: int, size: int, folder: str, page: mmap.mmap, counts_motion: bool = False) -> None:
         self._rank, self._size, self._folder, self._page = rank, size, folder, page
         self._pid = os.getpid()
-        self._main = threading.get_ident()
+        self._main = threading.main_thread().ident or 0
+        self._counts_motion, self._moves, self._state = counts_motion, 0, 0
         self._sequence = self._beats = 0
         self._looks = [0, 0, 0]
         self._groups_seen: Sequence[Group] = ()
@@ -116,10 +125,18 @@ class _Watch:
         self._answered = REQUEST.unpack_from(page, ANSWER_AT)[0]
 
     def run_beside(self) -> None:
-        import atexit
-
         self._thread = threading.Thread(target=self._run, name="phalanx-watch", daemon=True)
         self._thread.start()
+        self._open()
+
+    def run_here(self) -> None:
+        self._thread = threading.current_thread()
+        self._open()
+        self._run()
+
+    def _open(self) -> None:
+        import atexit
+
         atexit.register(self._leave)
         about = {"rank": self._rank, "size": self._size, "folder": self._folder}
         sys.modules["phalanx_socket"].serve(about, self._main, self._recorders_now)
@@ -161,7 +178,9 @@ class _Watch:
                 self.beat(IMPORTED if groups is None else CONNECTED, groups or ())
                 if groups is not None and not told:
                     told = True
-                    self._write("versions.json", json.dumps(_versions(self._rank)).encode())
+                    self._write(
+                        "versions.json", json.dumps(sys.modules["phalanx_software"].versions(self._rank)).encode()
+                    )
                 asked = REQUEST.unpack_from(self._page, REQUEST_AT)[0]
                 if asked > self._answered:
                     self._answer(asked)
@@ -205,6 +224,7 @@ class _Watch:
         for number, (name, *counts) in enumerate(kept):
             GROUP.pack_into(page, GROUPS_AT + number * GROUP.size, name.encode()[:16], *counts)
         PLACES.pack_into(page, PLACES_AT, *self._looks)
+        REQUEST.pack_into(page, MOVES_AT, self._moves)
         HEAD.pack_into(
             page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
         )
@@ -213,6 +233,10 @@ class _Watch:
         """Where the main thread is: in a data loader, or in a collective that is not done. A device that has begun a
         collective and not ended it waits there for the other devices, whatever the thread does."""
         frame = sys._current_frames().get(self._main)
+        if self._counts_motion and frame is not None and "torch.distributed" not in sys.modules:
+            state = sys.modules["phalanx_socket"].state_of(frame)
+            self._moves += state != self._state
+            self._state = state
         depth = 0
         place = ""
         while frame is not None and depth < 12:
@@ -285,20 +309,3 @@ def _counts(status: dict[str, str | int]) -> tuple[int, int, int]:
         int(status.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")
     )
     return enqueued, started, completed
-
-
-def _switch_recorder_on() -> None:
-    """PyTorch before 2.8 records only when told how much. Later releases do by themselves, and warn of the old name."""
-    version = getattr(sys.modules.get("torch.version"), "__version__", "")
-    parts = str(version).split(".")[:2]
-    if len(parts) == 2 and all(part.isdigit() for part in parts) and tuple(map(int, parts)) < (2, 8):
-        os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000")
-
-
-def _versions(rank: int) -> dict[str, str | int]:
-    found: dict[str, str | int] = {"rank": rank, "python": sys.version.split()[0]}
-    for name in ("torch", "numpy", "lightning", "accelerate", "deepspeed", "transformers"):
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if version is not None:
-            found[name] = str(version)
-    return found

@@ -1,0 +1,222 @@
+"""Beside the ranks of a node: watches them as `phalanx run` would, writes the bundle, and says who stands still or died, and why.
+
+It belongs to no launcher: it sends no signal, ends nobody, and ends itself when the ranks of its node are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from phalanx.embedded.judging import Judging
+from phalanx.embedded.local_ranks import LocalRank, LocalRanks
+from phalanx.embedded.nodes import Nodes
+from phalanx.embedded.teller import Teller
+from phalanx.model import bundle as layout
+from phalanx.model.facts import make_fact
+from phalanx.run.bundle import BundleWriter
+from phalanx.run.ending import describe_code
+from phalanx.run.observer import GIVEN_UP, Observation, Observer, Setup, make_observer
+from phalanx.sources.bundle import read_manifest
+
+_TICK_S = 0.5
+_SETTLE_S = 15.0  # in which further ranks of the node are awaited, where no launcher says how many there are
+_OTHERS_S = 20.0  # in which the companions of other nodes may come to their end
+_BEFORE_SNAPSHOT_S = 0.5
+_ENDED_BY_LAUNCHER = (-15, -9, -2, -1)
+
+
+class Companion:
+    """One for each node and job."""
+
+    def __init__(self, bundle: Path, variables: Mapping[str, str] = os.environ) -> None:
+        self.bundle = bundle
+        self.attempt = layout.attempt_folder(bundle, 0)
+        self.host = os.uname().nodename
+        self.ranks = LocalRanks(self.attempt, self.host)
+        self.nodes = Nodes(bundle, self.host)
+        self.teller = Teller(self.ranks)
+        self.writer = BundleWriter(bundle, self.teller.say)
+        self.judging = Judging(bundle, self.writer, self.teller.say_block)
+        self.observer: Observer | None = None
+        self._stall_after = float(variables.get("PHALANX_STALL_AFTER") or 8.0)
+        self._exits: dict[int, int | None] = {}
+        self._first_death: str = ""
+        self._snapshot_at: float | None = None
+        self._last_arrival = time.monotonic()
+        self._lost: set[str] = set()
+
+    def run(self) -> None:
+        """Until the ranks of this node, and where it leads those of all nodes, have ended."""
+        self.writer.hold()
+        try:
+            self._arrivals()
+            while self.ranks.living or not self.ranks.known:
+                for one in self.ranks.wait(_TICK_S) if self.ranks.known else ():
+                    self._ended(one)
+                if not self.ranks.known:
+                    time.sleep(_TICK_S)
+                    if time.monotonic() - self._last_arrival > _SETTLE_S:
+                        return  # who started us is gone
+                self._arrivals()
+                self._tick()
+            self._conclude()
+        finally:
+            if self.observer is not None:
+                self.observer.close()
+            self.teller.close()
+
+    def _arrivals(self) -> None:
+        """Ranks come one after the other; the watch begins when all of the node are there, or none has come for a while."""
+        came = self.ranks.look_for_more()
+        for one in came:
+            self._last_arrival = time.monotonic()
+            variables = _variables_of(one.pid)
+            self.writer.write_process(self.attempt, one.rank, one.told, variables)
+        if came and self.observer is not None:
+            self.observer.close()  # a latecomer: begin anew, with all of them
+            self.observer = None
+        expected = self.ranks.expected or self.ranks.size
+        waited = time.monotonic() - self._last_arrival
+        if self.observer is None and self.ranks.living and (len(self.ranks.known) >= expected or waited > _SETTLE_S):
+            self._begin()
+
+    def _begin(self) -> None:
+        ranks = tuple(sorted(self.ranks.known))
+        is_whole = len(ranks) >= self.ranks.size
+        self.writer.watch_name = layout.WATCH if is_whole else f"watch-{self.host}.jsonl"
+        setup = Setup(
+            attempt=self.attempt,
+            size=self.ranks.size,
+            framework=None,
+            command=tuple(self.ranks.known[ranks[0]].told.get("command") or ()),
+            stall_after=self._stall_after,
+            ranks=() if is_whole else ranks,
+        )
+        self.observer = make_observer(setup, self.teller.say)
+        self.observer.started(self.ranks.living)
+
+    def _tick(self) -> None:
+        leads = self.nodes.leads(self.ranks.living, self.ranks.known)
+        for seen in self.observer.tick() if self.observer is not None else ():
+            self._note(seen, leads)
+        if self._snapshot_at is not None and time.monotonic() >= self._snapshot_at and self.observer is not None:
+            self._snapshot_at = None
+            if self.ranks.living:
+                self.observer.snapshot("a death")
+        self.nodes.tell(self.ranks.living, self._exits)
+        if leads:
+            self._note_lost_nodes()
+            others = [node for node in self.nodes.others if node.living and not node.is_silent]
+            stalled = self.nodes.stalled is not None
+            any_stalled = stalled or any(node.stalled for node in others)
+            all_stalled = stalled and all(node.stalled for node in others)
+            failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
+            self.judging.look(any_stalled, all_stalled, failed)
+
+    def _note(self, seen: Observation, leads: bool) -> None:
+        if seen.kind == "suspicion":
+            if leads:
+                self.judging.suspect()
+            return
+        is_past = seen.data.get("kind") == GIVEN_UP
+        if self._exits and seen.kind in ("stall", "recovered", "straggler") and not is_past and self._has_failed():
+            return  # ranks whose peers have died neither stand still nor move again
+        self.writer.write_observation(self.attempt, seen)
+        if seen.kind == "stall" and not is_past:
+            self.nodes.stalled = time.time()
+        elif seen.kind == "recovered":
+            self.nodes.stalled = None
+            self.judging.recovered()
+        if leads and seen.kind in ("stall", "recovered", "straggler", "network") and seen.text:
+            self.teller.say(seen.text)
+
+    def _ended(self, one: LocalRank) -> None:
+        """Write down how a rank ended, as far as that is known."""
+        self._exits[one.rank] = one.code
+        output = layout.rank_folder(self.attempt, one.rank) / layout.OUTPUT
+        with contextlib.suppress(OSError):
+            for line in output.read_bytes().splitlines()[-120:]:
+                if self.observer is not None:
+                    self.observer.heard(one.rank, line)
+        why = (
+            self.observer.ended(one.rank, one.code if one.code is not None else -9) if self.observer is not None else {}
+        )
+        if one.code is None and why.get("cause") not in ("oom-cgroup", "oom-machine"):
+            self._vanished(one.rank)
+            return
+        code = one.code if one.code is not None else -9
+        by = self._first_death if self._first_death and code in _ENDED_BY_LAUNCHER else None
+        if code != 0 and not self._first_death:
+            self._first_death = f"rank {one.rank} ended with {describe_code(code)}"
+            self._snapshot_at = time.monotonic() + _BEFORE_SNAPSHOT_S
+        facts: dict[str, Any] = {
+            "schema": "phalanx.exit/1",
+            "rank": one.rank,
+            "code": code,
+            "how": describe_code(code),
+            "at": time.time(),
+            "seconds": round(time.time() - float(one.told.get("started") or time.time()), 3),
+            "order": len(self._exits) - 1,
+            "by": by,
+            "why": dict(why),
+        }
+        self.writer.write_exit(self.attempt, one.rank, facts)
+
+    def _vanished(self, rank: int) -> None:
+        """Gone without last words and waited for by its launcher before us."""
+        text = "it was gone at once, without running its exit handlers (killed, or os._exit); its launcher knows the exit status"
+        fact = make_fact("rank.died", {"cause": "unknown", "why": text, "child": False}, ranks=(rank,), source="watch")
+        self.writer.write_observation(self.attempt, Observation("death", (rank,), f"rank {rank}: {text}", {}, (fact,)))
+
+    def _has_failed(self) -> bool:
+        return any(code != 0 for code in self._exits.values())
+
+    def _note_lost_nodes(self) -> None:
+        for node in self.nodes.others:
+            if node.is_silent and node.living and node.host not in self._lost:
+                self._lost.add(node.host)
+                why = f"its companion has written nothing for {node.age:.0f} s"
+                fields = {"host": node.host, "why": why}
+                fact = make_fact("network.host-lost", fields, ranks=node.living, hosts=(node.host,), source="watch")
+                seen = Observation(
+                    "network", node.living, f"the host {node.host} is off or cut off: {why}", {}, (fact,)
+                )
+                self._note(seen, leads=True)
+
+    def _conclude(self) -> None:
+        """All ranks here have ended. Who leads waits for the others' evidence, says the verdict, and closes the bundle."""
+        self.nodes.tell({}, self._exits, ended=True)
+        until = time.monotonic() + _OTHERS_S
+        while any(not node.ended and not node.is_silent for node in self.nodes.others) and time.monotonic() < until:
+            if not self.nodes.leads({}, self.ranks.known) and any(node.living for node in self.nodes.others):
+                return  # others live, and lead
+            time.sleep(_TICK_S)
+            self.nodes.tell({}, self._exits, ended=True)
+        if not self.nodes.leads({}, self.ranks.known):
+            return
+        if self.observer is not None:
+            for seen in self.observer.tick():
+                self._note(seen, leads=True)
+        failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
+        codes = {**self._exits, **{rank: code for node in self.nodes.others for rank, code in node.exits.items()}}
+        # A job whose ranks were all asked to end was ended by somebody: that needs no verdict.
+        self.judging.conclude(any(code not in (0, -15, -2, -1) for code in codes.values()))
+        self.writer.adopt(read_manifest(self.bundle))
+        reason = self._first_death or ("a rank ended badly" if failed else "all ranks ended well")
+        first = [rank for rank, code in codes.items() if code != 0][:1]
+        self.writer.end_attempt(reason, first, restarts=False)
+        self.writer.finish(1 if failed else 0, reason)
+
+
+def _variables_of(pid: int) -> dict[str, str]:
+    try:
+        data = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.decode("utf-8", "replace").partition("=") for item in data.split(b"\0") if item)
+    return {name: value for name, equals, value in pairs if equals}

@@ -1,0 +1,126 @@
+"""`PHALANX=1` in front of the launchers that people use: the verdict of `phalanx run`, said by nobody's help, and the job as ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from phalanx.model import bundle as layout
+from tests.embedded.jobs import TRAIN, bundles, run_job, torchrun
+from tests.needs import needs_torch
+
+pytestmark = [needs_torch, pytest.mark.job]
+
+
+@pytest.fixture(autouse=True)
+def _script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+
+
+def test_a_death_under_torchrun(tmp_path: Path) -> None:
+    done = run_job(tmp_path, torchrun(2, "train.py", "raise"))
+    assert done.returncode == 1
+    assert "✗ Rank 1 raised ValueError: bad batch at step 30 in main (train.py:14)." in done.stderr
+    (bundle,) = bundles(tmp_path)
+    assert f"more: phalanx diagnose {bundle}" in done.stderr
+    report = json.loads((bundle / layout.REPORT).read_text())
+    assert report["verdict"]["culprit_ranks"] == [1]
+    exits = [json.loads((bundle / f"attempt0/rank{rank}/exit.json").read_text()) for rank in (0, 1)]
+    assert exits[1]["code"] == 1
+    assert exits[0]["by"] is None or exits[0]["by"].startswith("rank 1 ended")
+    manifest = json.loads((bundle / layout.MANIFEST).read_text())
+    assert (manifest["state"], manifest["size"], manifest["status"]) == ("ended", 2, 1)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [bundle, *bundle.rglob("*")]}
+    assert modes <= {0o700, 0o600}
+
+
+def test_a_killed_rank_is_named_with_its_signal(tmp_path: Path) -> None:
+    done = run_job(tmp_path, torchrun(2, "train.py", "kill"))
+    assert "SIGKILL" in done.stderr.partition("✗")[2]
+    (bundle,) = bundles(tmp_path)
+    assert json.loads((bundle / layout.REPORT).read_text())["verdict"]["culprit_ranks"] == [1]
+
+
+def test_a_job_that_ends_well_is_as_ever(tmp_path: Path) -> None:
+    plain = run_job(tmp_path, torchrun(2, "train.py", "none"), {"PHALANX": "0"})
+    assert not bundles(tmp_path)
+    done = run_job(tmp_path, torchrun(2, "train.py", "none"))
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout) == (0, "")
+    assert "phalanx" not in done.stderr
+    (bundle,) = bundles(tmp_path)
+    assert json.loads((bundle / layout.MANIFEST).read_text())["status"] == 0
+    assert {path.name for path in (bundle / "attempt0").glob("rank*")} == {"rank0", "rank1"}
+
+
+def test_a_stall_of_spawned_ranks_is_told_and_nobody_is_ended(tmp_path: Path) -> None:
+    """Ranks of `mp.spawn` have no variables; the parent that spawns them is none."""
+    (tmp_path / "spawns.py").write_text(
+        "import os, sys, time\n"
+        "import torch, torch.distributed as dist, torch.multiprocessing as mp\n\n\n"
+        "def go(index):\n"
+        "    dist.init_process_group('gloo', init_method=f'file://{os.getcwd()}/store', rank=index, world_size=3)\n"
+        "    for step in range(10000):\n"
+        "        if step == 60 and index == 2:\n"
+        "            open(f'late-{os.getpid()}', 'w').close()\n"
+        "            while not os.path.exists('go-on'):\n"
+        "                time.sleep(0.2)\n"
+        "        if step == 90:\n"
+        "            return\n"
+        "        dist.all_reduce(torch.ones(3))\n"
+        "        time.sleep(0.02)\n\n\n"
+        "if __name__ == '__main__':\n"
+        "    mp.spawn(go, nprocs=3)\n"
+    )
+    watcher = (
+        "import os, subprocess, sys, time\n"
+        "job = subprocess.Popen([sys.executable, 'spawns.py'])\n"
+        "end = time.monotonic() + 60\n"
+        "import glob\n"
+        "while time.monotonic() < end and not glob.glob('phalanx-runs/*/report.json'):\n"
+        "    time.sleep(0.2)\n"
+        "open('go-on', 'w').close()\n"
+        "sys.exit(job.wait())\n"
+    )
+    variables = {"PHALANX_STALL_AFTER": "3"}
+    done = run_job(tmp_path, [sys.executable, "-c", watcher], variables)
+    assert done.returncode == 0, done.stderr
+    assert "ranks 0, 1 wait in all_reduce at spawns.py" in done.stderr
+    assert "Rank 2 sleeps in go() at spawns.py" in done.stderr
+    (bundle,) = bundles(tmp_path)
+    assert bundle.name.endswith("-spawns")
+    manifest = json.loads((bundle / layout.MANIFEST).read_text())
+    assert manifest["status"] == 0
+    late = int(next(tmp_path.glob("late-*")).name.partition("-")[2])
+    assert json.loads((bundle / "attempt0/rank2/process.json").read_text())["pid"] == late
+
+
+def test_two_nodes_meet_in_a_shared_folder(tmp_path: Path) -> None:
+    """Two agents with host names of their own; each has a companion, the one of rank 0 speaks."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to name hosts")
+    script = "\n".join(
+        f'unshare -u sh -c \'hostname node{node}; exec "$0" "$@"\' {sys.executable} -m torch.distributed.run --nnodes 2 --node-rank {node} '
+        f"--nproc-per-node 1 --master-addr 127.0.0.1 --master-port $PORT train.py raise 2> node{node}.err &"
+        for node in (0, 1)
+    )
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run_job(tmp_path, ["sh", "-c", f"PORT={port}\n{script}\nwait"], {"PHALANX_DIR": str(tmp_path / "shared")})
+    (bundle,) = (tmp_path / "shared").glob("*-train")
+    end = time.monotonic() + 40
+    while not (bundle / layout.REPORT).exists() and time.monotonic() < end:
+        time.sleep(0.2)
+    report = json.loads((bundle / layout.REPORT).read_text())
+    assert report["verdict"]["culprit_ranks"] == [1]
+    assert {path.stem for path in (bundle / "nodes").glob("*.json")} == {"node0", "node1"}
+    said = [(tmp_path / f"node{node}.err").read_text().count("✗ Rank 1 raised ValueError") for node in (0, 1)]
+    assert sum(said) == 1
