@@ -17,14 +17,17 @@ from phalanx.cli.recording import sources_folder
 from phalanx.cli.run import is_after_dashes, variables
 from phalanx.model import Report, Unchecked
 from phalanx.model import bundle as layout
+from phalanx.model.figure import Figure
 from phalanx.replay.record import INSIDE as RECORDER
 from phalanx.report import Format, print_text, render
+from phalanx.report.html import render_html
 from phalanx.run.ending import Reason
 from phalanx.run.job import Job, Result
 from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
 from phalanx.run.recorder import Recorder
 from phalanx.run.screen import Screen
 from phalanx.verify import observe
+from phalanx.verify.distance import distances
 from phalanx.verify.evidence import Evidence, read
 from phalanx.verify.judge import judge
 
@@ -101,14 +104,14 @@ def verify(
             ),
         )
         wants_text = form is VerifyFormat.TEXT and output is None
-        report = _verify(spec, folder, sources, wants_text, is_kept=keep is not None)
+        report, figures = _verify(spec, folder, sources, wants_text, is_kept=keep is not None)
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    _write(report, form, output, everything)
+    _write(report, figures, form, output, everything)
     raise typer.Exit(1 if report.findings else 0 if report.is_complete else 2)
 
 
@@ -118,7 +121,9 @@ def _make(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _verify(spec: JobSpec, folder: Path, sources: Path, wants_text: bool, is_kept: bool) -> Report:
+def _verify(
+    spec: JobSpec, folder: Path, sources: Path, wants_text: bool, is_kept: bool
+) -> tuple[Report, tuple[Figure, ...]]:
     plan = make_plan(spec, os.environ, Path.cwd())
     screen = Screen(only_errors=not wants_text)
     result = Job(plan, folder, screen, diagnoses=lambda reason: reason.status != 0, is_kept=is_kept).run()
@@ -126,7 +131,7 @@ def _verify(spec: JobSpec, folder: Path, sources: Path, wants_text: bool, is_kep
     report = judge(evidence)
     if result.status != 0 and not _ended_by_us(evidence, result.reason):
         report = _with_failure(report, result)
-    return report
+    return report, distances(evidence)
 
 
 def _evidence(plan: Plan, folder: Path, sources: Path) -> Evidence:
@@ -150,7 +155,9 @@ def _with_failure(report: Report, result: Result) -> Report:
     )
 
 
-def _write(report: Report, form: VerifyFormat, output: Path | None, everything: bool) -> None:
+def _write(
+    report: Report, figures: tuple[Figure, ...], form: VerifyFormat, output: Path | None, everything: bool
+) -> None:
     if form is VerifyFormat.TEXT:
         if output is None:
             print_text(report, everything=everything)
@@ -160,7 +167,7 @@ def _write(report: Report, form: VerifyFormat, output: Path | None, everything: 
         with output.open("w", encoding="utf-8") as file:
             print_text(report, everything=everything, console=Console(file=file, highlight=False))
         return
-    text = render(report, Format(form.value))
+    text = render_html(report, figures) if form is VerifyFormat.HTML else render(report, Format.JSON)
     if output is None:
         sys.stdout.write(text)
     else:

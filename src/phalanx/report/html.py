@@ -10,7 +10,9 @@ from markupsafe import Markup, escape
 from phalanx import __version__
 from phalanx.knowledge import SYMPTOMS
 from phalanx.model import Finding, Report
+from phalanx.model.figure import Figure
 from phalanx.model.ranks import name_ranks
+from phalanx.report.curves import draw
 from phalanx.report.wording import best_fixes, certainty, what_headline_leaves_out
 
 _MOST_CELLS = 20_000
@@ -41,13 +43,14 @@ def _with_code(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def render_html(report: Report) -> str:
-    """The whole page."""
+def render_html(report: Report, figures: tuple[Figure, ...] = ()) -> str:
+    """The whole page, with pictures where there are any."""
     return _template().render(
         report=report,
         verdict=report.verdict,
         symptoms=SYMPTOMS,
         cells=_cells(report),
+        figures=[(figure, draw(figure)) for figure in figures],
         version=__version__,
     )
 

@@ -59,6 +59,7 @@ class Step:
     after: tuple[Sketch | None, ...] = ()
     state: tuple[Any, ...] = ()  # of each parameter a list of fingerprints
     state_before: tuple[Any, ...] | None = None  # only of an optimizer's first step
+    made: int = 0  # collectives over all ranks that this rank had called by then
     skipped: bool = False
     closure: bool = False
 
@@ -143,14 +144,19 @@ class Evidence:
         return {rank: held[rank] for rank in held if names[rank] == common}
 
     def common_steps(self, optimizer: int) -> Iterator[tuple[int, dict[int, Step]]]:
-        """Steps that were looked at on all ranks that hold this optimizer alike: number, and each rank's own."""
+        """Steps that were looked at on all ranks that hold this optimizer alike: number, and each rank's own.
+
+        Ranks that took another number of steps before (uneven data under `join`) are at another place of their collectives:
+        such steps are left out.
+        """
         holders = self.holders(optimizer)
         by_rank = {rank: self.ranks[rank].steps_of(optimizer) for rank in holders}
         if not by_rank:
             return
         for number in sorted(set.intersection(*(set(steps) for steps in by_rank.values()))):
             found = {rank: steps[number] for rank, steps in by_rank.items()}
-            if all(step.is_looked_at for step in found.values()):
+            places = {step.made for step in found.values()}
+            if len(places) == 1 and all(step.is_looked_at for step in found.values()):
                 yield number, found
 
     def source(self, place: str) -> str:
@@ -208,6 +214,7 @@ def _step(record: Record) -> Step:
         after=sketches("after"),
         state=tuple(record.get("state") or ()),
         state_before=tuple(record["state_before"]) if record.get("state_before") is not None else None,
+        made=int(record.get("made", 0)),
         skipped=bool(record.get("skipped")),
         closure=bool(record.get("closure")),
     )

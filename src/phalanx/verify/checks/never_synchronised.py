@@ -31,9 +31,10 @@ def check(evidence: Evidence) -> Iterator[Found]:
         if not plain or len(plain[0].ranks) < 2 or not steps:
             continue
         ranks = plain[0].ranks
-        if _rates_differ(steps) or not (_start_alike(plain, steps) or _shards_data(evidence)):
+        starts_alike = _start_alike(plain, steps)
+        if _rates_differ(steps) or not (starts_alike or _shards_data(evidence)):
             continue
-        if _keeps_models_apart(evidence, ranks) and not _shards_data(evidence):
+        if _keeps_models_apart(evidence, ranks) and not (starts_alike and _shards_data(evidence)):
             continue
         if _apart(plain, steps):
             yield _found(evidence, optimizer, ranks, steps)

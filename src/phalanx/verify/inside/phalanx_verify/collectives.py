@@ -21,6 +21,9 @@ _REDUCING = (
     "_reduce_scatter_base",
     "all_reduce_coalesced",
 )
+_FROM_ONE_TO_ONE = ("send", "recv_", "recv_any_source_")
+_COPYING = ("broadcast_", "allgather_", "_allgather_base_", "send", "recv_")
+_MOST_COMPARED = 300  # calls whose numbers are compared, beside those of steps that are looked at
 _told = threading.local()
 
 
@@ -52,6 +55,10 @@ class Calls:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self._groups: set[str] = set()
+        self._stamp = -1
+        self._places: dict[int, str] = {}  # of parameters and gradients, by address; good until gradients come or go
+        self._compared = 0
+        self.made = 0  # collectives over all ranks so far: two ranks are at the same place where it is the same
 
     def begin(self) -> None:
         """The first group is made."""
@@ -70,33 +77,37 @@ class Calls:
         if group.name not in self._groups:
             self._groups.add(group.name)
             observer.write("group", name=group.name, members=list(group.members), words=group.words)
+        if len(group.members) == observer.settings.size and call.kind.name not in _FROM_ONE_TO_ONE:
+            self.made += 1
         given = call.given() or call.got()
+        models = observer.parts.get("models")
+        is_forward = models is not None and models.depth > 0
+        # Not of what DDP and FSDP call in C++: comparing numbers takes time.
+        is_asked = bool(getattr(_told, "op", "")) or (call.kind.name in _COPYING and not is_forward)
         observer.note(
             "call",
             op=call.kind.name.strip("_"),
             red=getattr(_told, "op", ""),
             group=group.name,
             n=sum(int(one.numel()) for one in given),
-            what=self._what(given),
-            forward=self.observer.parts["models"].depth > 0,
+            what=self._what(given, is_asked),
+            forward=is_forward,
             line=line(),
         )
 
-    def _what(self, tensors: list[Any]) -> str:
+    def _what(self, tensors: list[Any], is_asked: bool) -> str:
         """`grad` or `param` where the memory is that of one that an optimizer holds; `…-copy` where only the numbers are."""
         gradients = self.observer.parts.get("gradients")
         if gradients is None or not tensors:
             return ""
         first = tensors[0]
-        places = {}
-        for leaf in gradients.leaves.values():
-            parameter = leaf.ref()
-            if parameter is not None and not hasattr(parameter, "to_local"):
-                places[parameter.data_ptr()] = "param"
-                if parameter.grad is not None and parameter.grad.layout is first.layout:
-                    places[parameter.grad.data_ptr()] = "grad"
-        if first.numel() and first.data_ptr() in places:
-            return places[first.data_ptr()]
+        if self._stamp != self.observer.stamp:
+            self._stamp, self._places = self.observer.stamp, _places(gradients)
+        if first.numel() and first.data_ptr() in self._places:
+            return self._places[first.data_ptr()]
+        if not is_asked or (self._compared > _MOST_COMPARED and not self.observer.is_looking):
+            return ""
+        self._compared += 1
         return self._copied(first, gradients)
 
     def _copied(self, tensor: Any, gradients: Any) -> str:
@@ -119,3 +130,17 @@ class Calls:
                     if what == "param-copy" and torch.equal(other, flat[-parameter.numel() :]):
                         return what
         return ""
+
+
+def _places(gradients: Any) -> dict[int, str]:
+    import torch
+
+    found: dict[int, str] = {}
+    for leaf in gradients.leaves.values():
+        parameter = leaf.ref()
+        if parameter is None or hasattr(parameter, "to_local"):
+            continue
+        found[parameter.data_ptr()] = "param"
+        if parameter.grad is not None and parameter.grad.layout is torch.strided:
+            found[parameter.grad.data_ptr()] = "grad"
+    return found

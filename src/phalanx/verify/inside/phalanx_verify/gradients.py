@@ -102,7 +102,9 @@ def hook(observer: Observer) -> None:
             if observer.is_looking:
                 with observer.guard:
                     _note_backward(observer, tensors)
-            return really(tensors, *args, **kwargs)
+            result = really(tensors, *args, **kwargs)
+            observer.stamp += 1
+            return result
 
         return backward
 

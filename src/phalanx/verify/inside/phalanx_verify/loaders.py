@@ -53,7 +53,7 @@ class Loaders:
         """A batch goes to the script."""
         waiting = getattr(iterator, "_phalanx_chosen", None)
         indices = waiting.pop(0) if waiting else None
-        if self._told < _MOST_BATCHES:
+        if self._told < (3 if self.observer.settings.sample else _MOST_BATCHES):
             self._told += 1
             self.observer.write("batch", l=number, e=epoch, ids=indices, mark=mark_of(batch), rows=rows_of(batch))
 

@@ -39,14 +39,16 @@ def _walk(node: Any, factor: float, depth: int) -> tuple[float | None, str]:
                 return None, ""
             factor *= by
         elif name == "AddBackward0":
-            return _same([_walk(one, factor, depth) for one in following if one is not None])
+            return _heaviest([_walk(one, factor, depth) for one in following if one is not None])
         else:
             return _core(node, name, factor)
     return None, ""
 
 
-def _same(parts: list[tuple[float | None, str]]) -> tuple[float | None, str]:
-    return parts[0] if parts and all(part == parts[0] for part in parts) else (None, "")
+def _heaviest(parts: list[tuple[float | None, str]]) -> tuple[float | None, str]:
+    """Of a sum of terms the one with the largest factor: the others are penalties beside it."""
+    known = [(factor, kind) for factor, kind in parts if factor is not None]
+    return max(known, key=lambda part: abs(part[0])) if known else (None, "")
 
 
 def _factor_of(node: Any, following: list[Any]) -> tuple[float | None, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 _MOST_BYTES = 1 << 20  # of a tensor; of a larger one its beginning
 _MOST_ROWS = 256
+_MOST_OF_ROW = 16 << 10  # bytes
 
 
 def mark_of(value: Any) -> int:
@@ -28,7 +29,7 @@ def rows_of(value: Any) -> list[int]:
     for row in range(min(count, _MOST_ROWS)):
         total = 0
         for leaf in alike:
-            total = zlib.crc32(_bytes(leaf[row]), total)
+            total = zlib.crc32(_bytes(leaf[row], _MOST_OF_ROW), total)
         found.append(total)
     return found
 
@@ -42,12 +43,12 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def _bytes(leaf: Any) -> bytes:
+def _bytes(leaf: Any, most: int = _MOST_BYTES) -> bytes:
     if not hasattr(leaf, "data_ptr"):
         return repr(leaf).encode() if isinstance(leaf, (int, float, str, bytes, bool)) else b""
     import torch
 
     if leaf.layout is not torch.strided or leaf.is_meta:
         return b""
-    flat = leaf.detach().reshape(-1)[: _MOST_BYTES // max(1, leaf.element_size())].cpu().contiguous()
+    flat = leaf.detach().reshape(-1)[: most // max(1, leaf.element_size())].cpu().contiguous()
     return bytes(flat.view(torch.uint8).numpy().data) if flat.numel() else b""

@@ -26,6 +26,7 @@ class Observer:
         self.settings = settings
         self.journal = Journal(settings.folder)
         self.step = 0  # finished passes: several optimizers that take turns count once
+        self.stamp = 0  # changes whenever gradients come or go
         self.is_broken = False
         self.guard = Guard(self.give_up)
         self._events: list[list[Any]] = []
@@ -66,6 +67,7 @@ class Observer:
 
     def note(self, kind: str, /, **fields: Any) -> None:
         """Something happened between two steps; order is kept."""
+        self.stamp += kind != "call"
         if len(self._events) < _MOST_EVENTS and not self.is_broken:
             self._events.append([kind, fields])
 

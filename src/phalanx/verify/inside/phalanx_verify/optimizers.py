@@ -37,6 +37,7 @@ class Optimizers:
         self._held: dict[int, Held] = {}
         self._count = 0
         self._depth = 0
+        self._outermost: Any = None
         self._in_pass: set[int] = set()
 
     def made(self, optimizer: Any) -> Held:
@@ -63,9 +64,11 @@ class Optimizers:
         """Before a step. A wrapper's step calls the real one: only the outermost counts."""
         self._depth += 1
         self.calls += 1
-        if self._depth > 1 or self.observer.is_broken:
+        if self.observer.is_broken or (self._depth > 1 and self._outermost is not optimizer):
             return
         with self.observer.guard:
+            # Horovod's step waits for the reduction and calls its parent's: what the inner one finds is what is used.
+            self._outermost = optimizer
             held = self.of(optimizer)
             held.before = {"lr": [_number(group.get("lr")) for group in optimizer.param_groups], "line": line()}
             if self.observer.is_looking:
@@ -81,11 +84,14 @@ class Optimizers:
     def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """After it."""
         self._depth = max(0, self._depth - 1)
+        self._outermost = self._outermost if self._depth else None
         if self._depth or self.observer.is_broken:
             return
         with self.observer.guard:
             held = self.of(optimizer)
             fields = held.before | {"events": self.observer.taken()}
+            calls = self.observer.parts.get("collectives")
+            fields |= {"made": calls.made if calls is not None else 0}
             if self.observer.is_looking and "before" in fields:
                 fields |= {"after": [sketch(one) for one in held.parameters()], "state": _states(optimizer, held)}
             self._finish(held, fields)

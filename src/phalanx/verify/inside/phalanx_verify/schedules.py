@@ -6,7 +6,7 @@ import functools
 import weakref
 from typing import Any
 
-from .lines import line
+from .lines import caller, line
 from .observer import Observer, wrap
 
 _HORIZONS = ("T_max", "total_steps", "total_iters", "step_size", "T_0", "gamma", "milestones")
@@ -32,7 +32,9 @@ class Schedulers:
     def stepped(self, scheduler: Any) -> None:
         known = self._numbers.get(id(scheduler))
         if known is not None and known[0]() is scheduler:
-            self.observer.note("schedule", s=known[1], at=getattr(scheduler, "last_epoch", None), line=line())
+            self.observer.note(
+                "schedule", s=known[1], at=getattr(scheduler, "last_epoch", None), line=line(), by=caller()
+            )
 
 
 def _plain(value: Any) -> Any:
