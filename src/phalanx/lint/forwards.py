@@ -6,10 +6,11 @@ import ast
 
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
 from phalanx.lint.resolve import Value
+from phalanx.lint.syntax import returns
 from phalanx.lint.tree import Scope
 
 SHARDED = frozenset({FSDP, FULLY_SHARD})
-_DEPTH = 4
+_DEPTH = 5
 _WITH_BUFFERS = ("resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "mnasnet", "efficientnet", "shufflenet", "inception", "googlenet", "regnet")  # fmt: skip
 _LAYERS = ("torch.nn.BatchNorm", "torch.nn.SyncBatchNorm", "torch.nn.LazyBatchNorm")
 
@@ -73,6 +74,8 @@ class Forwards:
         owner = self.inference.symbol(call.func, scope)
         if owner is not None and isinstance(owner.node, ast.ClassDef) and depth:
             return self._class_has_buffers(owner, depth - 1)
+        if owner is not None and owner.is_function and depth:
+            return any(self._has_buffers(result, owner, depth - 1) for result in returns(owner))
         parts = [*call.args, *(item.value for item in call.keywords)] if name.startswith("torch.nn.") else []
         inner = [part.value if isinstance(part, ast.Starred) else part for part in parts]
         inner += [item for part in inner if isinstance(part, (ast.List, ast.Tuple)) for item in part.elts]

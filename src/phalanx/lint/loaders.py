@@ -50,6 +50,15 @@ def is_sharded(call: ast.Call, scope: Scope, context: Context) -> bool:
     return data is None or _differs(data, scope, context, _DEPTH)
 
 
+def is_stream(call: ast.Call, scope: Scope, context: Context) -> bool:
+    """Whether a loader reads an iterable data set of the project, for which there are no samplers."""
+    for value in context.values(call.args[0], scope) if call.args else ():
+        owner = context.inference.symbol(value.node.func, value.scope) if isinstance(value.node, ast.Call) else None
+        if owner is not None and "torch.utils.data.IterableDataset" in context.inference.bases(owner):
+            return True
+    return False
+
+
 def _differs(node: ast.expr, scope: Scope, context: Context, depth: int) -> bool:
     """Whether a data set is, or may be, another on every rank."""
     if not depth or any(word in ast.unparse(node).lower() for word in _SPLIT):
@@ -87,10 +96,8 @@ def _made_by(node: ast.Call, scope: Scope, context: Context, depth: int) -> bool
     symbol = context.inference.symbol(node.func, scope)
     if symbol is not None:
         text = ast.unparse(symbol.node).lower()
-        is_stream = isinstance(
-            symbol.node, ast.ClassDef
-        ) and "torch.utils.data.IterableDataset" in context.inference.bases(symbol)
-        return is_stream or any(word in text for word in ("rank", "world", "shard"))
+        is_drawn = "iterabledataset" in text and "rand" in text and "seed" not in text
+        return is_drawn or any(word in text for word in ("rank", "world", "shard", "worker_info"))
     if name == "datasets.load_dataset":
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr in _CHAIN:

@@ -17,6 +17,28 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((item.value for item in call.keywords if item.arg == name), None)
 
 
+def device_text(node: ast.expr | None, context: Context, scope: Scope) -> object:
+    """`cuda:0` of `torch.device("cuda:0")`, if the expression is nothing else."""
+    values = context.values(node, scope)
+    calls = [v for v in values if v.type == "torch.device" and isinstance(v.node, ast.Call) and len(v.node.args) == 1]
+    if len(values) != 1 or not calls:
+        return None
+    first = calls[0].node.args[0] if isinstance(calls[0].node, ast.Call) else None
+    return context.constant(first, calls[0].scope)
+
+
+def states_in(node: ast.expr, context: Context, scope: Scope) -> Iterator[ast.expr]:
+    """The objects whose `state_dict()` an expression holds, in a dictionary or a variable too."""
+    if isinstance(node, ast.Name):
+        found = context.inference.reaching(node.id, node, scope)
+        if len(found) == 1 and found[0][0].kind == "assign" and isinstance(found[0][0].value, (ast.Dict, ast.Call)):
+            yield from states_in(found[0][0].value, context, found[0][1])
+        return
+    for item in ast.walk(node):
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == "state_dict":
+            yield item.func.value
+
+
 def has_rest(call: ast.Call) -> bool:
     """Whether `*args` or `**kwargs` may hold what is not seen."""
     return any(isinstance(item, ast.Starred) for item in call.args) or any(item.arg is None for item in call.keywords)

@@ -38,6 +38,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.patterns import device_text
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -63,7 +64,9 @@ def check(context: Context) -> Iterator[Hit]:
             and not call.keywords
             and not context.name(call.func, scope).startswith("torch")
         )
-        value = context.constant(first, scope) if isinstance(first, ast.Constant) else None
+        value = (
+            context.constant(first, scope) if isinstance(first, ast.Constant) else device_text(first, context, scope)
+        )
         if (is_bare or value in ("cuda", "cuda:0", 0)) and not (
             value == 0 and getattr(call.func, "attr", "") != "cuda"
         ):

@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import ENGINE
+from phalanx.lint.patterns import states_in
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -49,12 +50,8 @@ RULE = Rule(
 def check(context: Context) -> Iterator[Hit]:
     """The state of the engine itself."""
     for call, scope in context.calls("torch.save"):
-        first = call.args[0] if call.args else None
-        owner = (
-            first.func.value
-            if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr == "state_dict"
-            else None
-        )
-        owner = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "module" else owner
-        if owner is not None and context.is_a(owner, scope, ENGINE):
-            yield Hit(call, "`torch.save` of the engine's state holds a shard at most")
+        for owner in states_in(call.args[0], context, scope) if call.args else ():
+            inner = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "module" else owner
+            if context.is_a(inner, scope, ENGINE):
+                yield Hit(call, "`torch.save` of the engine's state holds a shard at most")
+                break

@@ -61,11 +61,21 @@ RULE = Rule(
 _PINS = ("local_rank", "set_device", "CUDA_VISIBLE_DEVICES", "device_count", "set_visible_devices")
 
 
+_INIT = ("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
+_GPUS = ("tensorflow.config.list_physical_devices", "tensorflow.config.experimental.list_physical_devices")
+
+
 def check(context: Context) -> Iterator[Hit]:
-    """Programs that initialise Horovod for PyTorch and never mention a device of their own."""
-    if not context.calls("horovod.torch.init") or context.mentions(*_PINS) or context.has_unknown_imports:
+    """Programs that initialise Horovod, use GPUs, and never mention a device of their own."""
+    if not context.calls(*_INIT) or context.mentions(*_PINS) or context.has_unknown_imports:
         return
-    for call, scope in context.methods("cuda"):
-        if not call.args and not context.name(call.func, scope).startswith("torch."):
-            yield Hit(call, "Every process uses GPU 0: nothing chooses the device of the process")
-            return
+    moves = [c for c, s in context.methods("cuda") if not c.args and not context.name(c.func, s).startswith("torch.")]
+    lists = [c for c, s in context.calls(*_GPUS) if c.args and context.constant(c.args[0], s) == "GPU"]
+    for call in [*moves, *lists][:1]:
+        do = (
+            ""
+            if moves
+            else "Show each process its own: `tf.config.set_visible_devices(gpus[hvd.local_rank()], 'GPU')`."
+        )
+        what = "uses GPU 0" if moves else "takes all GPUs of the host"
+        yield Hit(call, f"Every process {what}: nothing chooses the device of the process", do=do)

@@ -65,9 +65,15 @@ def check(context: Context) -> Iterator[Hit]:
         function = context.inference.symbol(call.args[0], scope) if call.args else None
         if function is None or not function.is_function or function.module is not context.module:
             continue
-        if any(word in ast.unparse(function.node) for word in ("per_replica", "num_replicas", "num_input_pipelines")):
-            continue
         for item in calls_below(function.body):
             size = item.args[0] if item.args and getattr(item.func, "attr", "") == "batch" else None
-            if isinstance(size, ast.Name) and "global" in size.id.lower():
-                yield Hit(item, f"`{size.id}` is used for each replica's own input")
+            if size is not None and _is_global(size):
+                yield Hit(item, f"`{context.text(size)}` is used for each replica's own input")
+
+
+def _is_global(size: ast.expr) -> bool:
+    """A name that says so, or a product with the number of replicas."""
+    text = ast.unparse(size)
+    if isinstance(size, ast.Name):
+        return "global" in size.id.lower()
+    return isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult) and "num_replicas_in_sync" in text

@@ -71,7 +71,7 @@ def check(context: Context) -> Iterator[Hit]:
     replica = replica_functions(context)
     for call, scope in context.module.calls if replica else ():
         inside = {parent for parent, _ in context.module.ancestors(call)}
-        if not inside & replica or not isinstance(call.func, ast.Name):
+        if not inside & replica or not isinstance(call.func, (ast.Name, ast.Attribute)):
             continue
         for value in context.values(call.func, scope):
             if (

@@ -35,9 +35,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from phalanx.lint.collectives import calls_in
 from phalanx.lint.context import INIT, Context
 from phalanx.lint.patterns import block_of, following
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LPT001",
@@ -50,6 +52,7 @@ RULE = Rule(
 )
 
 _TEARDOWN = "torch.distributed.destroy_process_group"
+_QUESTIONS = frozenset({"torch.distributed.get_rank", "torch.distributed.get_world_size"})
 _MAKERS = frozenset({"init_process_group", "DistributedDataParallel()", "FullyShardedDataParallel()"})
 
 
@@ -82,3 +85,35 @@ def check(context: Context) -> Iterator[Hit]:
                     f"`{operation.name}` is called before the process group is made at line {call.lineno}",
                 )
                 break
+        else:
+            asked = _asks_group(before, context, scope, 3)
+            if asked is not None:
+                yield Hit(
+                    asked,
+                    f"`{context.text(asked.func)}` is called before the process group is made at line {call.lineno}",
+                )
+
+
+def _asks_group(nodes: list[ast.stmt], context: Context, scope: Scope, depth: int) -> ast.Call | None:
+    """A question that only a process group answers, asked itself or in a function of the project."""
+    for statement in nodes:
+        for call in calls_in(statement):
+            if context.name(call.func, scope) in _QUESTIONS and not _is_guarded(call, scope):
+                return call
+            function = context.inference.symbol(call.func, scope) if depth else None
+            if function is None or not function.is_function or "is_initialized" in ast.unparse(function.node):
+                continue
+            if any(context.name(c.func, s) == INIT for c, s in function.module.calls if s is function):
+                return None
+            if _asks_group(function.body, context, function, depth - 1) is not None:
+                return call
+    return None
+
+
+def _is_guarded(call: ast.Call, scope: Scope) -> bool:
+    """`dist.get_rank() if dist.is_initialized() else 0`, or in a branch or `try` that expects there to be none."""
+    return any(
+        isinstance(parent, ast.Try) or "is_initialized" in ast.unparse(getattr(parent, "test", parent))
+        for parent, _ in scope.module.ancestors(call)
+        if isinstance(parent, (ast.If, ast.IfExp, ast.Try))
+    )

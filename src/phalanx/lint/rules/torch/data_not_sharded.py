@@ -54,7 +54,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD
-from phalanx.lint.loaders import is_sharded, loaders_of
+from phalanx.lint.loaders import is_sharded, is_stream, loaders_of
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -85,7 +85,13 @@ def check(context: Context) -> Iterator[Hit]:
                 and not is_sharded(call, value.scope, context)
                 and not _splits_batches(loop, context, scope)
             ):
-                yield Hit(call, "Every rank reads the whole data set: the loader has no DistributedSampler")
+                if is_stream(call, value.scope, context):
+                    do = "Let `__iter__` yield every n-th item: those with `index % world_size == rank`."
+                    yield Hit(
+                        call, "Every rank reads the whole stream: nothing in the data set asks for the rank", do=do
+                    )
+                else:
+                    yield Hit(call, "Every rank reads the whole data set: the loader has no DistributedSampler")
 
 
 def _splits_batches(loop: ast.AST, context: Context, scope: Scope) -> bool:

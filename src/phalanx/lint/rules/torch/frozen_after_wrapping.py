@@ -76,6 +76,10 @@ def check(context: Context) -> Iterator[Hit]:
                 and context.constant(node.args[0], scope) is False
             ):
                 yield Hit(node, "Parameters are frozen after the model was wrapped in DDP")
+    for call, scope in context.module.calls:
+        given = [item for item in call.args if _reaches_wrapper(item, context, scope)]
+        if given and _freezes(context.inference.symbol(call.func, scope)):
+            yield Hit(call, "Parameters are frozen after the model was wrapped in DDP")
     for call, scope in context.methods("requires_grad_"):
         if (
             isinstance(call.func, ast.Attribute)
@@ -84,6 +88,12 @@ def check(context: Context) -> Iterator[Hit]:
             and _reaches_wrapper(call.func.value, context, scope)
         ):
             yield Hit(call, "Parameters are frozen after the model was wrapped in DDP")
+
+
+def _freezes(function: Scope | None) -> bool:
+    """A helper of the project that switches gradients off and never on."""
+    text = ast.unparse(function.node) if function is not None and function.is_function else ""
+    return "requires_grad = False" in text or "requires_grad_(False)" in text
 
 
 def _of_wrapped(node: ast.expr, context: Context, scope: Scope) -> bool:

@@ -39,8 +39,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.infer import FSDP, FULLY_SHARD
-from phalanx.lint.patterns import keyword, root_name
+from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD
+from phalanx.lint.patterns import keyword, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
@@ -52,12 +52,13 @@ RULE = Rule(
     pattern="fix-optimizer",
     why="Sharding replaces the parameters. The optimizer keeps the old ones and updates tensors that nobody uses, so the model never learns.",
     do="Shard the model first, then make the optimizer from its parameters.",
-    needs=("fully_shard", "FullyShardedDataParallel", "FSDP"),
+    needs=("fully_shard", "FullyShardedDataParallel", "FSDP", "DDP", "DistributedDataParallel"),
 )
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """An optimizer above a call that shards the same variable, in one function."""
+    """An optimizer above a call that shards the same variable, in one function, or above a new model."""
+    yield from _of_another_model(context)
     for shard, scope, name in _sharded(context):
         for call, where in context.module.calls:
             if where is not scope or call.lineno >= shard.lineno or not _makes_optimizer(call, context, where):
@@ -68,6 +69,24 @@ def check(context: Context) -> Iterator[Hit]:
                     call,
                     f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}",
                 )
+
+
+def _of_another_model(context: Context) -> Iterator[Hit]:
+    """An optimizer of a variable that is then bound to a new model, which is the one that is wrapped."""
+    for wrap, scope in context.calls(DDP, FSDP):
+        name = wrap.args[0].id if wrap.args and isinstance(wrap.args[0], ast.Name) else ""
+        made = [
+            b for b in scope.bindings.get(name, ()) if b.kind == "assign" and getattr(b.node, "lineno", 0) < wrap.lineno
+        ]
+        fresh = [b for b in made if b.value is not None and name not in names_in(b.value)]
+        if len(fresh) < 2 or any(isinstance(p, ast.If) for b in made for p, _ in context.module.ancestors(b.node)):
+            continue
+        last = getattr(fresh[-1].node, "lineno", 0)
+        calls = [c for c, s in context.module.calls if s is scope and _makes_optimizer(c, context, s)]
+        if calls and all(c.lineno < last and name in names_in(c) for c in calls):
+            yield Hit(
+                calls[-1], f"This optimizer holds the parameters of another `{name}`: line {last} makes a new model"
+            )
 
 
 def _makes_optimizer(call: ast.Call, context: Context, scope: Scope) -> bool:

@@ -60,7 +60,8 @@ def _has_strategy(context: Context, scope: Scope) -> bool:
     """The Trainer is told to shard, or the function makes a process group itself."""
     arguments = [call for call, where in context.calls("transformers.TrainingArguments") if where is scope]
     shards = any(
-        k.arg in ("deepspeed", "fsdp") and not (isinstance(k.value, ast.Constant) and not k.value.value)
+        (k.arg in ("deepspeed", "fsdp", "local_rank") or str(k.arg).startswith("ddp_"))
+        and not (isinstance(k.value, ast.Constant) and k.value.value in (None, ""))
         for c in arguments
         for k in c.keywords
     )
