@@ -67,3 +67,31 @@ def test_a_job_that_fails_could_not_be_verified(tmp_path: Path) -> None:
     status, report, _ = verify(tmp_path, HEAD.format(wrap=WRAPPED, steps=3, reduce="raise ValueError('bad batch')"))
     assert status == 2
     assert "bad batch" in report["not_checked"][0]["what"]
+
+
+def test_what_loaders_give_is_seen(tmp_path: Path) -> None:
+    """A loader without a sampler for ranks, and an evaluation whose shares are never summed."""
+    text = """
+import torch, torch.nn as nn, torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(32, 8), torch.randn(32, 2))
+model = nn.parallel.DistributedDataParallel(nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), 0.05)
+train = DataLoader(data, 8, shuffle=True, num_workers=1)
+held = DataLoader(data, 8, sampler=DistributedSampler(data, shuffle=False))
+for x, y in train:
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+with torch.no_grad():
+    loss = sum(nn.functional.mse_loss(model(x), y) for x, y in held)
+dist.destroy_process_group()
+"""
+    status, report, said = verify(tmp_path, text)
+    assert status == 1, said
+    found = {finding["cause"]: finding for finding in report["findings"]}
+    assert set(found) == {"data-not-sharded", "metric-of-one-share"}, found
+    assert found["data-not-sharded"]["place"]["line"] == 9
+    assert found["metric-of-one-share"]["place"]["line"] == 10

@@ -81,6 +81,7 @@ def _described(loader: Any) -> dict[str, Any]:
     }
     return {
         "line": line(),
+        "made": getattr(loader, "_phalanx_line", ""),
         "sampler": type(sampler).__name__,
         "told": {name: value if isinstance(value, (int, bool)) else str(value) for name, value in told.items()},
         "dataset": type(loader.dataset).__name__,
@@ -96,6 +97,14 @@ def hook(observer: Observer, module: ModuleType) -> None:
     """See loaders begun and every batch."""
     loaders = observer.parts["loaders"] = Loaders(observer)
     iterator = module._BaseDataLoaderIter
+
+    def init_of(really: Any) -> Any:
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            really(self, *args, **kwargs)
+            with observer.guard:
+                self._phalanx_line = line()
+
+        return construct
 
     def begin_of(really: Any) -> Any:
         def begin(self: Any) -> Any:
@@ -113,8 +122,14 @@ def hook(observer: Observer, module: ModuleType) -> None:
 
     def next_of(really: Any) -> Any:
         def following(self: Any) -> Any:
-            batch = really(self)
             known = getattr(self, "_phalanx_loader", None)
+            try:
+                batch = really(self)
+            except StopIteration:
+                if known is not None and not observer.is_broken:
+                    with observer.guard:
+                        observer.write("exhausted", l=known[0], e=known[1])
+                raise
             if known is not None and not observer.is_broken:
                 with observer.guard:
                     loaders.arrived(self, batch, *known)
@@ -131,6 +146,7 @@ def hook(observer: Observer, module: ModuleType) -> None:
 
         return _next_index
 
+    wrap(module.DataLoader, "__init__", init_of)
     wrap(module.DataLoader, "__iter__", begin_of)
     wrap(iterator, "__next__", next_of)
     wrap(iterator, "_next_index", order_of)
