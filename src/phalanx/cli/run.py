@@ -17,6 +17,9 @@ from rich.console import Console
 from phalanx import private
 from phalanx.cli.recording import RunCommand, begin_recording, end_recording
 from phalanx.frameworks.launching import ROLES
+from phalanx.notify.channels import ChannelError
+from phalanx.notify.metrics import MetricsError
+from phalanx.notify.outlets import open_outlets
 from phalanx.replay.record import Mode
 from phalanx.run.bundle import make_folder
 from phalanx.run.job import Job
@@ -114,6 +117,16 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="First look for what would stop the job (phalanx check); then start it.")
     ] = False,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Tell the verdict: https://… (JSON), slack:https://…, cmd:COMMAND, mailto:USER@HOST.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Prometheus metrics at [HOST:]PORT, or in FILE.prom.", show_default=False)
+    ] = None,
     on: Annotated[str | None, typer.Option(help="Where: ssh://a,b or another engine; this machine otherwise.")] = None,
     given: Annotated[list[str] | None, typer.Option("--with", help="Something to tell the engine: NAME=VALUE.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen and do nothing.")] = False,
@@ -155,17 +168,21 @@ def run(
             raise PlanError(
                 "--check looks at this machine: for the hosts of an engine run `phalanx check --hosts a,b` first"
             )
+        if on is not None and (notify or metrics):
+            raise PlanError("--notify and --metrics are for jobs on this machine so far")
         if on is not None or dry_run:
             _elsewhere(plan, on or "local", variables(given or [], "--with"), bundle, dry_run, wants_json, share)
         if given:
             raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
-    except PlanError as error:
+        screen = Screen(only_errors=wants_json)
+        outlets = open_outlets(plan.name, folder, screen.say, notify or [], metrics)
+    except (PlanError, ChannelError, MetricsError) as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
     if check:
         _check_first(plan.environment, folder)
-    result = Job(plan, folder, Screen(only_errors=wants_json)).run()
+    result = Job(plan, folder, screen, outlets=outlets).run()
     if recorder is not None:
         end_recording(folder, recorder, result.report)
     if share:

@@ -18,8 +18,12 @@ from phalanx.embedded.nodes import Nodes
 from phalanx.embedded.teller import Teller
 from phalanx.model import bundle as layout
 from phalanx.model.facts import make_fact
+from phalanx.notify.channels import ChannelError
+from phalanx.notify.metrics import MetricsError
+from phalanx.notify.outlets import Outlets, open_outlets
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.ending import describe_code
+from phalanx.run.exporting import Exporting
 from phalanx.run.observer import GIVEN_UP, Observation, Observer, Setup, make_observer
 from phalanx.sources.bundle import read_manifest
 
@@ -43,12 +47,23 @@ class Companion:
         self.writer = BundleWriter(bundle, self.teller.say)
         self.judging = Judging(bundle, self.writer, self.teller.say_block)
         self.observer: Observer | None = None
+        self.outlets = self._outlets(variables)
+        if self.outlets is not None:
+            self.judging.on_verdict.append(self.outlets.verdict)
         self._stall_after = float(variables.get("PHALANX_STALL_AFTER") or 8.0)
         self._exits: dict[int, int | None] = {}
         self._first_death: str = ""
         self._snapshot_at: float | None = None
         self._last_arrival = time.monotonic()
         self._lost: set[str] = set()
+
+    def _outlets(self, variables: Mapping[str, str]) -> Outlets | None:
+        name = str(read_manifest(self.bundle).get("name") or self.bundle.name)
+        try:
+            return open_outlets(name, self.bundle, self.teller.say, (), None, variables)
+        except (ChannelError, MetricsError) as error:
+            print(f"phalanx: {error}", flush=True)  # the job goes on; this is in the node's log
+            return None
 
     def run(self) -> None:
         """Until the ranks of this node, and where it leads those of all nodes, have ended."""
@@ -69,6 +84,8 @@ class Companion:
             if self.observer is not None:
                 self.observer.close()
             self.teller.close()
+            if self.outlets is not None:
+                self.outlets.close()
 
     def _arrivals(self) -> None:
         """Ranks come one after the other; the watch begins when all of the node are there, or none has come for a while."""
@@ -97,7 +114,8 @@ class Companion:
             stall_after=self._stall_after,
             ranks=() if is_whole else ranks,
         )
-        self.observer = make_observer(setup, self.teller.say)
+        made = make_observer(setup, self.teller.say)
+        self.observer = made if self.outlets is None else Exporting(made, self.teller.say, self.outlets)
         self.observer.started(self.ranks.living)
 
     def _tick(self) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import bundle as layout
+from phalanx.notify.outlets import Outlets
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
 from phalanx.run.ending import Reason
+from phalanx.run.exporting import Exporting
 from phalanx.run.observer import Observation, Observer, Setup, make_observer
 from phalanx.run.plan import OnStall, Plan
 from phalanx.run.screen import Screen
@@ -41,10 +43,12 @@ class Job:
         observe: Callable[[Setup, Callable[[str], None]], Observer] = make_observer,
         diagnoses: Callable[[Reason], bool] = lambda reason: True,
         is_kept: bool = True,
+        outlets: Outlets | None = None,
     ) -> None:
         self._plan = plan
         self._screen = screen
         self._observe = observe
+        self._outlets = outlets
         self._diagnoses = diagnoses  # whether a job that ended so is worth a report
         self._is_kept = is_kept  # whether the bundle will be there to be looked into
         self._writer = BundleWriter(folder, screen.say)
@@ -76,6 +80,8 @@ class Job:
         except KeyboardInterrupt:
             report = None  # all is in the bundle already
         self._say_end(reason, report, time.monotonic() - began)
+        if self._outlets is not None:
+            self._outlets.close()
         return Result(reason.status, reason, report, self._folder)
 
     def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
@@ -100,7 +106,7 @@ class Job:
                 children=children,
                 screen=self._screen,
                 signals=signals,
-                observer=self._observe(setup, self._screen.say),
+                observer=self._observer(setup),
                 deadline=deadline,
                 on_stall=self._stalled,
                 on_straggler=self._slowed,
@@ -114,6 +120,10 @@ class Job:
                 break
             self._screen.say(f"{self._writer.why_ended()}: starting again ({number + 1} of {spec.max_restarts})")
         return reason
+
+    def _observer(self, setup: Setup) -> Observer:
+        made = self._observe(setup, self._screen.say)
+        return made if self._outlets is None else Exporting(made, self._screen.say, self._outlets)
 
     def _stalled(self, seen: Observation) -> None:
         """Have the verdict made while the job goes on."""
@@ -148,6 +158,11 @@ class Job:
             if text := short_text(report):
                 self._said = text
                 self._screen.say_block(text)
+                self._tell(report, text)
+
+    def _tell(self, report: dict[str, Any], text: str) -> None:
+        if self._outlets is not None:
+            self._outlets.verdict(report, text)
 
     def _final_report(self, reason: Reason) -> dict[str, Any] | None:
         if self._diagnosis is not None and reason.kind == "stall":
@@ -172,6 +187,7 @@ class Job:
         if report is not None and (text := short_text(report)):
             if text != self._said or reason.kind != "stall":  # said a moment ago
                 self._screen.say_block(text)
+            self._tell(report, text)
         elif reason.status != 0 and report is None:
             self._screen.say("there is no verdict: the diagnosis could not be made")
         how = f"{reason.text}, after {seconds:.1f} s"

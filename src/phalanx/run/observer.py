@@ -57,6 +57,8 @@ class RankStatus:
     memory: int | None = None  # bytes, children included
     behind: int | None = None  # by how much it has been behind the foremost rank for some seconds, in
     unit: str = "step"  # or collective
+    idle: float | None = None  # seconds since it last got on
+    phase: str = ""  # `starting`, `connecting`, `training`, `leaving`; empty where nobody tells
 
 
 class Observer(Protocol):

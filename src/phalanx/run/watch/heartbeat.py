@@ -12,6 +12,12 @@ from phalanx.run.watch.inside import phalanx_inside as record
 
 FOLDER = Path(record.__file__).parent  # what leads PYTHONPATH in a rank
 _TRIES = 4
+_PHASES = {
+    record.STARTED: "starting",
+    record.IMPORTED: "connecting",
+    record.CONNECTED: "training",
+    record.LEAVING: "leaving",
+}
 _TURNING_S = 4.0  # how long ranks may take to tell whether they turn in a circle: it takes them a second
 
 
@@ -45,6 +51,11 @@ class Heartbeat:
     def connected(self) -> bool:
         """Whether the rank has a process group."""
         return self.phase == record.CONNECTED
+
+    @property
+    def phase_name(self) -> str:
+        """How far the rank came, for people."""
+        return _PHASES.get(self.phase, "")
 
     @property
     def outstanding(self) -> bool:

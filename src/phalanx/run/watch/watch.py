@@ -49,6 +49,7 @@ class Watch:
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._looks: dict[int, RankLook] = {}
+        self._moved: dict[int, float] = {}  # when a rank last got on
         self._detector = StallDetector(setup.stall_after, setup.stall_at_most)
         self._stragglers = StragglerWatch()
         self._slow_places = SlowPlaces()
@@ -133,6 +134,8 @@ class Watch:
                 before, family, traffic = self._looks.get(rank), self._families.get(pid), self._bytes.get(pid)
                 look = look_at(pid, self._beats.get(rank), output, before, now, family, traffic)
                 if look is not None:
+                    if before is None or look.signs.progress != before.signs.progress:
+                        self._moved[rank] = now
                     self._looks[rank] = look
                     self._lag.note(rank, look, output.step)
         self._deaths.sample(self._looks.values())
@@ -171,6 +174,7 @@ class Watch:
 
     def status(self) -> Mapping[int, RankStatus]:
         """From the last tick."""
+        now = time.monotonic()
         return {
             rank: RankStatus(
                 self._output[rank].step,
@@ -178,6 +182,8 @@ class Watch:
                 look.memory,
                 self._lag.behind(rank),
                 "step" if self._lag.counts_steps(rank) else "collective",
+                round(now - self._moved.get(rank, now), 1),
+                look.beat.phase_name if look.beat is not None else "",
             )
             for rank, look in sorted(self._looks.items())
         }
