@@ -25,6 +25,7 @@ from phalanx.run.bundle import BundleWriter
 from phalanx.run.ending import describe_code
 from phalanx.run.exporting import Exporting
 from phalanx.run.observer import GIVEN_UP, Observation, Observer, Setup, make_observer
+from phalanx.run.watch.asking import tell_trackers
 from phalanx.sources.bundle import read_manifest
 
 _TICK_S = 0.5
@@ -47,6 +48,9 @@ class Companion:
         self.writer = BundleWriter(bundle, self.teller.say)
         self.judging = Judging(bundle, self.writer, self.teller.say_block)
         self.observer: Observer | None = None
+        self.judging.on_verdict.append(
+            lambda report, text: print(tell_trackers(self.attempt, report, text), flush=True)
+        )
         self.outlets = self._outlets(variables)
         if self.outlets is not None:
             self.judging.on_verdict.append(self.outlets.verdict)

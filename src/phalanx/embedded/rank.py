@@ -94,6 +94,7 @@ def _beat(folder: Path, place: Place) -> None:
         import phalanx_last_call  # noqa: F401
         import phalanx_socket  # noqa: F401
         import phalanx_software  # noqa: F401
+        import phalanx_trackers  # noqa: F401
         import phalanx_turning  # noqa: F401
     finally:
         sys.path.remove(str(INSIDE))

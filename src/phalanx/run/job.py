@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from phalanx.run.screen import Screen
 from phalanx.run.signals import Signals
 from phalanx.run.supervisor import Attempt
 from phalanx.run.verdict import Diagnosis, short_text
+from phalanx.run.watch.asking import tell_trackers
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,9 @@ class Job:
                 self._tell(report, text)
 
     def _tell(self, report: dict[str, Any], text: str) -> None:
+        attempt = layout.attempts_of(self._folder)[-1]
+        # Beside the job: a rank that does not answer must not delay what ends the others.
+        threading.Thread(target=tell_trackers, args=(attempt, report, text), daemon=True).start()
         if self._outlets is not None:
             self._outlets.verdict(report, text)
 

@@ -71,6 +71,7 @@ def _prepare(path: str) -> None:
     import phalanx_last_call
     import phalanx_socket  # noqa: F401
     import phalanx_software
+    import phalanx_trackers  # noqa: F401
     import phalanx_turning  # noqa: F401
 
     phalanx_software.enable_faulthandler()

@@ -23,7 +23,7 @@ SCHEMA = "phalanx.inside/1"
 NAME = "\0phalanx.inside.%d"
 THREAD = "phalanx-socket"
 CREDENTIALS = struct.Struct("3i")  # of SO_PEERCRED: pid, uid, gid
-MOST_ASKED = 4096
+MOST_ASKED = 1 << 16
 LONGEST = 120  # of a variable's text
 PATIENCE_S = 5.0
 
@@ -40,18 +40,21 @@ def serve(about: dict[str, object], main: int, collectives: Callable[[], object]
         listening.close()
         return
     os.register_at_fork(after_in_child=listening.close)  # a worker must not hold the line of a rank that is gone
-    answers: dict[str, Callable[[], dict[str, object]]] = {
-        "who": lambda: {
+    answers: dict[str, Callable[[dict[str, object]], dict[str, object]]] = {
+        "who": lambda asked: {
             "threads_of_ours": [one.native_id for one in threading.enumerate() if one.name.startswith("phalanx-")]
         },
-        "stacks": lambda: {"threads": threads(main)},
-        "collectives": lambda: {"collectives": collectives()},
+        "stacks": lambda asked: {"threads": threads(main)},
+        "collectives": lambda asked: {"collectives": collectives()},
+        "tell": lambda asked: {"told": sys.modules["phalanx_trackers"].tell(asked)},
     }
     arguments = (listening, about, answers)
     threading.Thread(target=_listen, args=arguments, name=THREAD, daemon=True).start()
 
 
-def _listen(listening: socket, about: dict[str, object], answers: dict[str, Callable[[], dict[str, object]]]) -> None:
+def _listen(
+    listening: socket, about: dict[str, object], answers: dict[str, Callable[[dict[str, object]], dict[str, object]]]
+) -> None:
     while True:
         try:
             line, _ = listening.accept()
@@ -65,7 +68,9 @@ def _listen(listening: socket, about: dict[str, object], answers: dict[str, Call
             pass
 
 
-def _answer(line: socket, about: dict[str, object], answers: dict[str, Callable[[], dict[str, object]]]) -> None:
+def _answer(
+    line: socket, about: dict[str, object], answers: dict[str, Callable[[dict[str, object]], dict[str, object]]]
+) -> None:
     from socket import SO_PEERCRED, SOL_SOCKET
 
     _, user, _ = CREDENTIALS.unpack(line.getsockopt(SOL_SOCKET, SO_PEERCRED, CREDENTIALS.size))
@@ -77,11 +82,12 @@ def _answer(line: socket, about: dict[str, object], answers: dict[str, Callable[
         if not piece:
             return
         asked += piece
-    what = str(json.loads(asked).get("ask"))
+    question = json.loads(asked)
+    what = str(question.get("ask"))
     answer: dict[str, object] = {"schema": SCHEMA, "pid": os.getpid(), **about}
     if what in answers:
         try:
-            answer.update(answers[what]())
+            answer.update(answers[what](question))
         except Exception as error:
             answer["error"] = "%s: %s" % (type(error).__name__, error)
     else:
