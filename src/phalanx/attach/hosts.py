@@ -7,11 +7,8 @@ start together, so that the time is that of one machine, and one that does not a
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,6 +18,8 @@ from phalanx.attach.evidence import Piece, Scene, gather
 from phalanx.attach.jobs import AttachError
 from phalanx.attach.looks import JobMotion, RankMotion, look_at_job
 from phalanx.attach.plain import from_plain, to_plain
+from phalanx.attach.reach import Reach
+from phalanx.attach.signs_of_life import quiet_of
 from phalanx.run.watch.stacks import ProcessStacks, Thread
 from phalanx.sources.secrets import redact, redact_command, redact_environment
 
@@ -38,15 +37,6 @@ class View:
     motion: JobMotion
     evidence: tuple[Piece, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """A machine, or several that one command reaches, and that command."""
-
-    name: str
-    command: tuple[str, ...]
-    is_shell: bool = False  # the last word is a line for a shell there
 
 
 def collect_line(jobs: Sequence[FoundJob], *, may_ask: bool = False) -> str:
@@ -122,12 +112,13 @@ def merge(views: Sequence[View]) -> list[View]:
         motions: dict[int, RankMotion] = {}
         for part in parts:  # a machine that two names reach is seen twice: the look that got a stack counts
             motions |= {r: one for r, one in part.motion.ranks.items() if r not in motions or not one.stacks.error}
-        quiet = [part.motion.quiet for part in parts if part.motion.quiet is not None]
+        links = tuple(dict.fromkeys(link for part in parts for link in part.motion.links))
+        traffic, steps = sum(part.motion.traffic for part in parts), max(part.motion.steps for part in parts)
         job = FoundJob(key, tuple(ranks[rank] for rank in sorted(ranks)), parts[0].job.launcher)
         seconds = max(part.motion.seconds for part in parts)
         evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
         notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
-        merged.append(View(job, JobMotion(motions, seconds, min(quiet, default=None)), evidence, notes))
+        merged.append(View(job, JobMotion(motions, seconds, quiet_of(links), links, traffic, steps), evidence, notes))
     return sorted(merged, key=lambda view: -len(view.job.ranks))
 
 
@@ -159,72 +150,3 @@ def _clean(one: RankMotion) -> RankMotion:
         stacks=all_short(one.stacks),
         workers=tuple(map(all_short, one.workers)),
     )
-
-
-def collect_command(python: str | None = None) -> list[str]:
-    """What is run on the other machines; Phalanx must be installed for that interpreter there."""
-    return [python or sys.executable, "-m", "phalanx", "attach", "--collect"]
-
-
-def asking(reaches: Sequence[Reach]) -> list[Reach]:
-    """The same, with the user's leave to ask ranks for dumps."""
-    return [
-        replace(reach, command=(*reach.command[:-1], f"{reach.command[-1]} --dump"))
-        if reach.is_shell
-        else replace(reach, command=(*reach.command, "--dump"))
-        for reach in reaches
-    ]
-
-
-def by_ssh(hosts: Sequence[str], python: str | None = None) -> list[Reach]:
-    """One ssh a host; the user's own configuration, aliases and keys."""
-    options = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-    remote = shlex.join(collect_command(python))
-    return [Reach(host, ("ssh", *options, "--", host, remote), is_shell=True) for host in hosts]
-
-
-def by_slurm(job: str, python: str | None = None) -> list[Reach]:
-    """One step on each node of the job, beside its own. One for all nodes would mix their long lines."""
-    names = _said("squeue", "-h", "-j", job, "-o", "%N").strip()
-    if not names:
-        raise AttachError(f"Slurm knows no running job {job}")
-    nodes = _said("scontrol", "show", "hostnames", names).split()
-    options = (f"--jobid={job}", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0")
-    command = (*collect_command(python), "--within", f"SLURM_JOB_ID={job}")
-    return [Reach(node, ("srun", *options, f"--nodelist={node}", *command)) for node in nodes]
-
-
-def by_kubectl(selector: str, python: str | None = None) -> list[Reach]:
-    """Every running pod of a label selector."""
-    names = _said("kubectl", "get", "pods", "-l", selector, "--field-selector=status.phase=Running", "-o", "name")
-    pods = names.split()
-    if not pods:
-        raise AttachError(f"no running pod has the labels {selector}")
-    command = collect_command(python or "python3")
-    return [Reach(pod, ("kubectl", "exec", pod, "--", *command)) for pod in pods]
-
-
-def by_ray(job: str, python: str | None = None) -> list[Reach]:
-    """Every node of the Ray cluster of this machine, or of RAY_ADDRESS; one command reaches all of them."""
-    address = os.environ.get("RAY_ADDRESS", "auto")
-    command = (sys.executable, "-m", "phalanx.attach.ray_nodes", address, job, *collect_command(python))
-    return [Reach(f"the nodes of Ray job {job}", command)]
-
-
-def by_template(template: str, hosts: Sequence[str], python: str | None = None) -> list[Reach]:
-    """The user's own command, `{}` being the host; the collecting command is appended."""
-    words = shlex.split(template)
-    if not any("{}" in word for word in words):
-        raise AttachError("--each needs {} where the host's name goes, for example --each 'ssh {}'")
-    command = collect_command(python)
-    return [Reach(host, (*(word.replace("{}", host) for word in words), *command)) for host in hosts]
-
-
-def _said(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AttachError(f"{command[0]}: {error}") from None
-    if done.returncode:
-        raise AttachError(f"{command[0]}: {done.stderr.strip()[:300] or f'status {done.returncode}'}")
-    return done.stdout

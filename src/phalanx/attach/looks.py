@@ -7,11 +7,12 @@ variables are read to see whether loops advance; between them stacks are sampled
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from phalanx.attach.ray_train import with_training_thread
+from phalanx.attach.signs_of_life import Link, Outputs, growth, links_of, quiet_of
 from phalanx.model import Frame
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.network import Connection, connections_of
@@ -20,13 +21,13 @@ from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.rank_position import Doing, RankPosition, position_of
 from phalanx.run.watch.snapshot import python_children
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
-from phalanx.run.watch.traffic import all_sockets, sockets_of
 
 _LOOKS = 4
 _BETWEEN_S = 0.7
 _BUSY = 0.2  # of a core
 _BYTES_PER_SECOND = 1 << 20
 _FAULTS_PER_SECOND = 20
+_TALK = 32 << 10  # bytes a second: what stores and monitors say to one another is far less
 _MOST_WORKERS = 4  # of one rank, whose stacks are taken; the others are alike
 
 
@@ -71,11 +72,20 @@ class JobMotion:
     ranks: Mapping[int, RankMotion]
     seconds: float
     quiet: float | None
+    links: tuple[Link, ...] = ()  # at the last look
+    traffic: float = 0.0  # bytes a second between ranks
+    steps: int = 0  # by which the output is further
 
     @property
     def is_moving(self) -> bool:
         """Some rank gets on with its script."""
-        return any(not one.stands for one in self.ranks.values())
+        return self.steps > 0 or self.talks or any(not one.stands for one in self.ranks.values())
+
+    @property
+    def talks(self) -> bool:
+        """Ranks exchange data. Horovod's never stop talking, also while they wait."""
+        frames = (frame for one in self.ranks.values() for thread in one.threads[-1:] for frame in thread.frames)
+        return self.traffic >= _TALK and not any("horovod/" in frame.path for frame in frames)
 
 
 def look_at_job(
@@ -83,6 +93,7 @@ def look_at_job(
 ) -> JobMotion:
     """Look several times. Ranks that end meanwhile are left out; of those that may not be seen only the kernel's figures are known."""
     began = time.monotonic()
+    links, outputs = links_of(pids), Outputs(pids.values())
     first = {rank: look for rank, pid in pids.items() if (look := _kernel_look(pid, None)) is not None}
     numbers = list(pids.values())
     taken = [_stacks(numbers, values=True)]
@@ -102,7 +113,8 @@ def look_at_job(
         if last is not None:
             below = tuple(helpers[worker] for worker in workers.get(pid, ()))
             motions[rank] = _motion(rank, before, last, [one[pid] for one in taken], below, seconds, size)
-    return JobMotion(motions, seconds, quiet_between(numbers))
+    now = links_of(pids)
+    return JobMotion(motions, seconds, quiet_of(now), now, growth(links, now) / seconds, outputs.steps())
 
 
 def _stacks(pids: Sequence[int], *, pause: bool = True, values: bool = False) -> dict[int, ProcessStacks]:
@@ -157,22 +169,6 @@ def has_moved(looks: Sequence[Thread]) -> bool:
         for frame, told, other in zip(one.frames, one.values, following.values, strict=False)
         if frame.is_user_code
     )
-
-
-def quiet_between(pids: Iterable[int]) -> float | None:
-    """Seconds since any of these processes got data from another one of them; None where they have no such connection,
-    or the kernel does not say. What does not pass a socket (shared memory, InfiniBand) is not seen."""
-    try:
-        now = {one.inode: one for one in all_sockets()}
-    except OSError:
-        return None
-    owners = {now[inode].local: pid for pid in pids for inode in sockets_of(pid) if inode in now}
-    idle = [
-        one.idle
-        for one in now.values()
-        if one.local in owners and owners.get(one.peer, owners[one.local]) != owners[one.local]
-    ]
-    return min(idle, default=None)
 
 
 def own_frame(frames: Sequence[Frame]) -> Frame | None:

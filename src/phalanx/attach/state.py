@@ -48,7 +48,7 @@ def state_of(motion: JobMotion) -> JobState:
     if not waiting:
         data = any(one.doing is Doing.DATA and one.stands and not one.is_working for one in ranks.values())
         return JobState(State.HUNG if data and not working else State.COMPUTING, (), working)
-    if working:
+    if working or motion.is_moving:
         # Between two looks a healthy rank is seen now in a collective, now elsewhere: somebody gets on with the script.
         return JobState(State.MOVING if motion.is_moving else State.BUSY, waiting, working)
     return JobState(State.HUNG, waiting)
@@ -67,7 +67,7 @@ def describe(motion: JobMotion, found: JobState) -> str:
             return f"No rank waits for another: {name_ranks(quiet)} {_verb(quiet, 'does', 'do')} nothing{where}."
         rest = f"; {name_ranks(quiet)} {_verb(quiet, 'does', 'do')} nothing" if quiet else ""
         return f"It is not hung: {name_ranks(found.working)} {_verb(found.working, 'works', 'work')}{rest}."
-    work = "; ".join(_work(rank, motion.ranks[rank]) for rank in found.working[:4])
+    work = "; ".join(_work(rank, motion.ranks[rank]) for rank in found.working[:4]) or _signs(motion)
     waits = ""
     if found.waiting:
         calls = sorted({call for rank in found.waiting if (call := motion.ranks[rank].position.call)})
@@ -75,6 +75,13 @@ def describe(motion: JobMotion, found: JobState) -> str:
         waits = f", while {name_ranks(found.waiting)} {verb}" + (f" in {', '.join(calls)}" if calls else "")
     start = "It is not hung" if found.state is State.MOVING else "It is not hung as far as can be seen"
     return f"{start}: {work}{waits}."
+
+
+def _signs(motion: JobMotion) -> str:
+    """What shows that it gets on, where the stacks do not."""
+    if motion.steps:
+        return f"its output is {motion.steps} step{'s' if motion.steps > 1 else ''} further"
+    return f"its ranks exchange {motion.traffic / 1024:.0f} KiB/s"
 
 
 def _verb(ranks: Collection[int], one: str, many: str) -> str:

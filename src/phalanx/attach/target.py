@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from phalanx.attach.discovery import FoundJob
 from phalanx.attach.evidence import Piece, Scene, gather
-from phalanx.attach.hosts import Reach, ask_all, merge
+from phalanx.attach.hosts import ask_all, merge
 from phalanx.attach.jobs import AttachError, find_job, find_jobs
 from phalanx.attach.looks import JobMotion, look_at_job
+from phalanx.attach.reach import Reach
 
 Say = Callable[[str], None]
 Choose = Callable[[Sequence[FoundJob]], FoundJob]

@@ -17,8 +17,8 @@ from phalanx.report import Format
 
 if TYPE_CHECKING:
     from phalanx.attach.discovery import FoundJob
-    from phalanx.attach.hosts import Reach
     from phalanx.attach.investigation import Seen
+    from phalanx.attach.reach import Reach
     from phalanx.attach.target import Target
 
 _DOING = {
@@ -91,7 +91,6 @@ def attach(
     Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
     horovodrun, Ray Train, mp.spawn, or processes started by hand.
     """
-    from phalanx.attach.hosts import asking
     from phalanx.attach.investigation import investigate
     from phalanx.attach.jobs import AttachError, find_jobs
     from phalanx.attach.target import target_here, target_on
@@ -102,10 +101,10 @@ def attach(
 
             print(collect_line(find_jobs(everybody=everybody, within=within), may_ask=dump))
             return
-        reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python)
+        reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python, dump)
         if reaches:
             _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
-            target = target_on(asking(reaches) if dump else reaches, pid, _choose, _say)
+            target = target_on(reaches, pid, _choose, _say)
         else:
             target = target_here(pid, _choose, everybody=everybody, may_ask=dump)
         _say(_found(target.job))
@@ -121,9 +120,9 @@ def attach(
     raise typer.Exit(status)
 
 
-def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | None) -> list[Reach]:
+def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | None, dump: bool) -> list[Reach]:
     """The commands that reach other machines, where any were asked for. Raises AttachError."""
-    from phalanx.attach import hosts as ways
+    from phalanx.attach import reach
     from phalanx.attach.jobs import AttachError
 
     given = {way: value for way, value in asked.items() if value is not None}
@@ -131,13 +130,15 @@ def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | No
         raise AttachError("give one of --hosts, --slurm, --kubectl and --ray")
     if each is not None and "hosts" not in given:
         raise AttachError("--each needs --hosts, the names that replace {}")
+    python = python or ("python3" if "kubectl" in given else None)
+    command = reach.phalanx_command(python, "attach", "--collect", *(["--dump"] if dump else []))
     if "hosts" in given:
-        names = [name.strip() for name in given["hosts"].split(",") if name.strip()]
-        if not names:
-            raise AttachError("--hosts names nobody")
-        return ways.by_template(each, names, python) if each is not None else ways.by_ssh(names, python)
-    by = {"slurm": ways.by_slurm, "kubectl": ways.by_kubectl, "ray": ways.by_ray}
-    return next((by[way](value, python) for way, value in given.items()), [])
+        names = reach.names_in(given["hosts"])
+        return reach.by_template(each, names, command) if each is not None else reach.by_ssh(names, command)
+    if "slurm" in given:
+        return reach.by_slurm(given["slurm"], [*command, "--within", f"SLURM_JOB_ID={given['slurm']}"])
+    by = {"kubectl": reach.by_kubectl, "ray": reach.by_ray}
+    return next((by[way](value, command) for way, value in given.items()), [])
 
 
 def _stay(target: Target, every: float, everything: bool) -> int:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from phalanx.diagnose.advice import helpful, what_was_not_checked
+from phalanx.diagnose.cores import parts_of
 from phalanx.diagnose.detectors import detect_all
 from phalanx.diagnose.history import History
 from phalanx.diagnose.judge import judge
@@ -22,7 +24,19 @@ from phalanx.sources import Collector, Input, Observations, find_inputs
 from phalanx.sources.bundle import earlier_attempts
 from phalanx.sources.traces import find_traces, read_traces
 
-__all__ = ["diagnose_inputs", "diagnose_paths", "fired_rules", "judge_observations", "read_observations"]
+if TYPE_CHECKING:
+    from phalanx.diagnose.afar import Party
+
+__all__ = [
+    "collector_of_rules",
+    "diagnose_inputs",
+    "diagnose_on",
+    "diagnose_paths",
+    "fired_rules",
+    "judge_observations",
+    "read_observations",
+    "serve_logs",
+]
 
 
 def diagnose_paths(
@@ -69,9 +83,8 @@ def read_observations(
     jobs: Sequence[Traces] | None = None,
 ) -> Observations:
     """Read everything: collective traces by their own readers, the rest as logs and records."""
-    collector = _collector(tuple(rules))
     traces, others = find_traces(inputs)
-    seen = collector.collect(others, progress)
+    seen = _read_logs(others, rules, progress)
     seen.events.extend(detect_all(seen))
     name_speakers(seen)
     if traces:
@@ -81,6 +94,38 @@ def read_observations(
 
         take_in(found, seen)
     return seen
+
+
+def _read_logs(
+    inputs: Sequence[Input], rules: Sequence[Rule], progress: Callable[[int], None] | None, names: Sequence[str] = ()
+) -> Observations:
+    parts = parts_of(inputs)
+    # processes that start afresh know the rules that come with the package, and no others
+    if len(parts) > 1 and _ByIdentity(rules) == _ByIdentity(load_bare_rules()):
+        from phalanx.diagnose.cores import read_on_all_cores
+
+        return read_on_all_cores(parts, names or [one.name for one in inputs], progress)
+    return _collector(tuple(rules)).collect(inputs, progress, names)
+
+
+def serve_logs(paths: Sequence[str]) -> int:
+    """The side of `diagnose_on` that runs on a host."""
+    from phalanx.diagnose.afar import serve
+
+    rules = load_bare_rules()
+    return serve(paths, lambda inputs, names: _read_logs(inputs, rules, None, names))
+
+
+def diagnose_on(parties: Sequence[Party], say: Callable[[str], None]) -> Report:
+    """Diagnose logs that lie on other hosts. Raises ValueError if none answers."""
+    from phalanx.diagnose.afar import diagnose_afar
+
+    return diagnose_afar(parties, load_bare_rules(), judge_observations, say)
+
+
+def collector_of_rules() -> Collector:
+    """For the rules that come with the package."""
+    return _collector(tuple(load_bare_rules()))
 
 
 def fired_rules(inputs: Sequence[Input], rules: Sequence[Rule]) -> set[str]:

@@ -82,15 +82,17 @@ class Collector:
                 self.readers_at[numbers.setdefault(Needle(literal), len(numbers))].append(reader)
         return NeedleSet(list(numbers))
 
-    def collect(self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None) -> Observations:
-        """Read all inputs; `progress` is told the number of bytes read as they are read."""
+    def collect(
+        self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None, names: Sequence[str] = ()
+    ) -> Observations:
+        """Read all inputs; `progress` is told the number of bytes read as they are read. `names`: of all inputs, if these are a part."""
         found = Observations()
         if not inputs:
             return found
         needles, room = GatedNeedles(self.needles), room_for_pieces()
-        names = [one.name for one in inputs]
+        names = names or [one.name for one in inputs]
         ranks, local = ranks_of_files(names), local_ranks(names)
-        sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // max(len(inputs), 1)))
+        sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // len(names)))
         for one in inputs:
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
