@@ -73,7 +73,7 @@ def read_views(output: str) -> list[tuple[str, list[View]]]:
 
 def ask_all(reaches: Sequence[Reach], say: Callable[[str], None], timeout: float = _ANSWER_S) -> list[View]:
     """Every machine's views; one that does not answer is said, and left out. Raises AttachError if none answers."""
-    with ThreadPoolExecutor(min(len(reaches), 256)) as pool:
+    with ThreadPoolExecutor(max(len(reaches), 1)) as pool:  # all at once: one time-out, however many are silent
         answers = list(pool.map(lambda reach: _ask(reach, timeout), reaches))
     for reach, (_, error) in zip(reaches, answers, strict=True):
         if error:
