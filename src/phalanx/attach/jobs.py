@@ -10,6 +10,7 @@ from pathlib import Path
 from phalanx.attach.connected import jobs_by_connections, numbered_by_stacks
 from phalanx.attach.discovery import FoundJob, Process, all_processes, ancestors, jobs_by_variables
 from phalanx.attach.ray_train import with_training_thread
+from phalanx.attach.rights import what_to_grant
 from phalanx.run.watch.stacks import take_stacks
 
 
@@ -38,6 +39,8 @@ def find_job(pid: int) -> FoundJob:
     if pid not in processes:
         raise AttachError(f"there is no process {pid}")
     if processes[pid].variables is None:
+        if processes[pid].user == os.geteuid():
+            raise AttachError(f"process {pid} may not be read: {what_to_grant()}")
         raise AttachError(f"process {pid} belongs to another user: run this as that user, or as root")
     user = processes[pid].user
     own = {number: one for number, one in processes.items() if one.user == user}

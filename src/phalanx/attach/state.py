@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from phalanx.attach.looks import JobMotion, RankMotion, own_frame
+from phalanx.attach.rights import what_to_grant
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.rank_position import Doing
+from phalanx.run.watch.stacks import GRANT
 
 _WRITES = 1 << 20  # bytes a second that are worth saying
 
@@ -57,8 +59,7 @@ def state_of(motion: JobMotion) -> JobState:
 def describe(motion: JobMotion, found: JobState) -> str:
     """One sentence for a job that does not hang, or of which nothing can be told."""
     if found.state is State.UNSEEN:
-        errors = {one.stacks.error for one in motion.ranks.values() if one.stacks.error}
-        return f"No stacks of the ranks could be taken: {'; '.join(sorted(errors))}."
+        return f"No stacks of the ranks could be taken: {_why_unseen(motion)}. From /proc alone: {_by_kernel(motion)}."
     if not found.waiting:
         quiet = [rank for rank in motion.ranks if rank not in found.working]
         if not found.working:
@@ -75,6 +76,22 @@ def describe(motion: JobMotion, found: JobState) -> str:
         waits = f", while {name_ranks(found.waiting)} {verb}" + (f" in {', '.join(calls)}" if calls else "")
     start = "It is not hung" if found.state is State.MOVING else "It is not hung as far as can be seen"
     return f"{start}: {work}{waits}."
+
+
+def _why_unseen(motion: JobMotion) -> str:
+    errors = {one.stacks.error for one in motion.ranks.values() if one.stacks.error}
+    return "; ".join(sorted(what_to_grant() if error == GRANT else error for error in errors))
+
+
+def _by_kernel(motion: JobMotion) -> str:
+    """What is known without stacks: who works, who does nothing, and for how long no rank has heard from another."""
+    working = [rank for rank, one in motion.ranks.items() if one.is_working]
+    idle = [rank for rank in motion.ranks if rank not in working]
+    parts = [_work(rank, motion.ranks[rank]) for rank in working[:8]]
+    parts += [f"{name_ranks(idle)} {_verb(idle, 'does', 'do')} nothing"] if idle else []
+    if motion.quiet is not None:
+        parts.append(f"no rank has heard from another for {motion.quiet:.0f} s")
+    return "; ".join(parts)
 
 
 def _signs(motion: JobMotion) -> str:
