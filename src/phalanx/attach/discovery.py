@@ -117,16 +117,26 @@ def read_process(pid: int, user: int = -1) -> Process | None:
     except OSError:
         program = ""
     command = _read(pid, "cmdline")
-    readable = os.access(f"/proc/{pid}/environ", os.R_OK)
     return Process(
         pid,
         int(fields[1]),
         user,
         program,
         tuple(word.decode("utf-8", "replace") for word in command.rstrip(b"\0").split(b"\0")) if command else (),
-        _variables(_read(pid, "environ")) if readable else None,
+        _environment(pid),
         int(fields[19]),
     )
+
+
+def _environment(pid: int) -> dict[str, str] | None:
+    """None where the kernel refuses; being root is not enough for it in every container."""
+    try:
+        with Path(f"/proc/{pid}/environ").open("rb") as file:
+            return _variables(file.read(_MOST))
+    except PermissionError:
+        return None
+    except OSError:
+        return {}
 
 
 def _variables(data: bytes) -> dict[str, str]:
