@@ -64,23 +64,15 @@ def test_without_stacks_it_goes_on_with_proc(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv (util-linux)")
-def test_a_process_that_may_not_be_read_is_told_from_one_of_another_user() -> None:
+def test_what_root_in_a_container_without_the_capability_is_told() -> None:
     with subprocess.Popen([sys.executable, "-c", SLEEP], env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"}) as rank:
         try:
-            command = [
-                "setpriv",
-                "--bounding-set=-sys_ptrace",
-                "--inh-caps=-sys_ptrace",
-                sys.executable,
-                "-m",
-                "phalanx",
-            ]
+            without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
             done = subprocess.run(
-                [*command, "attach", str(rank.pid)], capture_output=True, text=True, timeout=60, check=False,
-                env={**os.environ, "PYTHONPATH": str(SOURCE)},
+                [*without, sys.executable, "-m", "phalanx", "attach", str(rank.pid)],
+                capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(SOURCE)},
             )  # fmt: skip
         finally:
             rank.kill()
     assert done.returncode == 2
-    assert f"process {rank.pid} may not be read" in done.stderr
-    assert "CAP_SYS_PTRACE" in done.stderr or "SYS_PTRACE" in done.stderr
+    assert "SYS_PTRACE" in done.stdout + done.stderr

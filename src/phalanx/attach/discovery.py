@@ -112,11 +112,13 @@ def read_process(pid: int, user: int = -1) -> Process | None:
     fields = stat[stat.rfind(b")") + 2 :].split()
     if len(fields) < 20 or fields[0] in (b"Z", b"X"):
         return None
+    command = _read(pid, "cmdline")
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name
+    except PermissionError:  # the command line is readable for all
+        program = Path(command.split(b"\0", 1)[0].decode("utf-8", "replace")).name
     except OSError:
         program = ""
-    command = _read(pid, "cmdline")
     return Process(
         pid,
         int(fields[1]),

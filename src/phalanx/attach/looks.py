@@ -137,7 +137,8 @@ def _motion(
 ) -> RankMotion:
     newest = next((one for one in reversed(taken) if one.main is not None and one.main.frames), taken[-1])
     threads = tuple(one.main for one in taken if one.main is not None and one.main.frames)
-    cpu = max(last.cpu - before.cpu, 0.0) / seconds
+    # or wanted: on a machine that others use, too, a rank that computes may get little
+    cpu = max(last.cpu - before.cpu, last.signs.demand - before.signs.demand, 0.0) / seconds
     is_idle = cpu < _BUSY
     # Who is in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
     outstanding = True if is_idle else None
