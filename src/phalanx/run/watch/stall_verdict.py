@@ -178,11 +178,7 @@ def describe(position: RankPosition) -> str:
         waits = f"for what runs in {position.frame.function}(){where}" if position.frame is not None else ""
         return f"has left the script and does not end: it waits {waits}|have left the script and do not end: they wait {waits}"
     if position.lock is not None:
-        told = (
-            f"{position.lock.describe()},{where}{under}"
-            if position.lock.frame
-            else f"{position.lock.describe()}{where}{under}"
-        )
+        told = f"{where.removeprefix(' ')}{under} {position.lock.describe()}".strip()
         return f"waits {told}|wait {told}"
     function = position.frame.function if position.frame is not None else ""
     called = f"{function}()" if function and not function.startswith("<") else "the script"
