@@ -1,4 +1,4 @@
-"""Looks at a job on several machines at once: each runs `phalanx attach --collect`, and what they say is put together here.
+"""Looks at a job on several machines at once: each runs `phalanx.attach.collecting`, and what they say is put together here.
 
 How a machine is reached is a command: ssh, srun into the allocation of a Slurm job, kubectl exec, or one that the user gives. All
 start together, so that the time is that of one machine, and one that does not answer costs one time-out.
@@ -40,7 +40,7 @@ class View:
 
 
 def collect_line(jobs: Sequence[FoundJob], *, may_ask: bool = False) -> str:
-    """What `--collect` prints: all jobs of this machine, looked at at one time, without secrets."""
+    """What `collecting` prints: all jobs of this machine, looked at at one time, without secrets."""
     here = socket.gethostname()
     with ThreadPoolExecutor(max(len(jobs), 1)) as pool:
         views = list(pool.map(lambda job: _view(job, here, may_ask), jobs))

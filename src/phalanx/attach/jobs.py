@@ -28,9 +28,9 @@ def find_jobs(*, everybody: bool = False, within: str = "") -> list[FoundJob]:
 
 def _is_ours(process: Process) -> bool:
     """A process that attaches, perhaps as a task of the very engine that it looks at."""
-    return process.is_python and any(
-        pair == ("phalanx", "attach") for pair in pairwise(Path(word).name for word in process.command)
-    )
+    names = [Path(word).name for word in process.command]
+    by_module = any(name.startswith("phalanx.attach.") for name in names)
+    return process.is_python and (by_module or ("phalanx", "attach") in pairwise(names))
 
 
 def find_job(pid: int) -> FoundJob:

@@ -20,9 +20,9 @@ class Reach:
     command: tuple[str, ...]
 
 
-def phalanx_command(python: str | None, *words: str) -> list[str]:
+def module_command(python: str | None, module: str, *words: str) -> list[str]:
     """What is run on the other machines; Phalanx must be installed for that interpreter there."""
-    return [python or sys.executable, "-m", "phalanx", *words]
+    return [python or sys.executable, "-m", module, *words]
 
 
 def by_ssh(hosts: Sequence[str], command: Sequence[str]) -> list[Reach]:

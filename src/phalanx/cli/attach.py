@@ -83,8 +83,6 @@ def attach(
             help="Ask ranks with a debug pipe (TORCH_NCCL_DEBUG_INFO_PIPE_FILE) to write their flight recorder now.",
         ),
     ] = False,
-    collect: Annotated[bool, typer.Option("--collect", hidden=True)] = False,
-    within: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
     """Say why a job that runs now hangs: who waits for whom, in which call, at which line.
 
@@ -92,15 +90,10 @@ def attach(
     horovodrun, Ray Train, mp.spawn, or processes started by hand.
     """
     from phalanx.attach.investigation import investigate
-    from phalanx.attach.jobs import AttachError, find_jobs
+    from phalanx.attach.jobs import AttachError
     from phalanx.attach.target import target_here, target_on
 
     try:
-        if collect:
-            from phalanx.attach.hosts import collect_line
-
-            print(collect_line(find_jobs(everybody=everybody, within=within), may_ask=dump))
-            return
         reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python, dump)
         if reaches:
             _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
@@ -131,7 +124,7 @@ def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | No
     if each is not None and "hosts" not in given:
         raise AttachError("--each needs --hosts, the names that replace {}")
     python = python or ("python3" if "kubectl" in given else None)
-    command = reach.phalanx_command(python, "attach", "--collect", *(["--dump"] if dump else []))
+    command = reach.module_command(python, "phalanx.attach.collecting", *(["--dump"] if dump else []))
     if "hosts" in given:
         names = reach.names_in(given["hosts"])
         return reach.by_template(each, names, command) if each is not None else reach.by_ssh(names, command)

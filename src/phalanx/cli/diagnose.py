@@ -73,7 +73,7 @@ def _afar(request: Request, hosts: str | None, slurm: str | None, each: str | No
     def say(text: str) -> None:
         sys.stderr.write(f"phalanx: {text}\n")
 
-    command = reach.phalanx_command(python, "diagnose", "--serve", *request.paths)
+    command = reach.module_command(python, "phalanx", "diagnose", "--serve", *request.paths)
     try:
         if hosts is not None and slurm is not None:
             raise ValueError("give one of --hosts and --slurm")
