@@ -19,7 +19,8 @@ FAULT = Fault(Path("torch-x"), "t", "torch", True, "train", RunPlan("python", ("
 
 
 def test_every_fault_and_every_cure_has_an_environment() -> None:
-    needed = {environment_of(fault, cured=cured).name for fault in load_zoo(ZOO) for cured in (False, True)}
+    faults = [*load_zoo(ZOO), *load_zoo(ZOO / "silent")]
+    needed = {environment_of(fault, cured=cured).name for fault in faults for cured in (False, True)}
     assert needed == {environment.name for environment in ENVIRONMENTS}, "none is without a fault that needs it"
 
 

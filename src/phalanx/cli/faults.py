@@ -16,6 +16,7 @@ from rich.console import Console
 
 from phalanx.cli.consoles import consoles_app
 from phalanx.cli.fault_tables import print_table, refuse, score_runs, show_ablation, show_runs
+from phalanx.cli.silent import silent_app
 from phalanx.diagnose import diagnose_paths
 from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
@@ -30,6 +31,7 @@ from phalanx.zoo.score import Mark, as_json, mark, read_causes, read_report
 
 faults_app = typer.Typer(no_args_is_help=True, help="The fault zoo: real, runnable faults, and the score on them.")
 faults_app.add_typer(consoles_app, name="consoles")
+faults_app.add_typer(silent_app, name="silent")
 Root = Annotated[Path, typer.Option("--zoo", help="The folder of the faults.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Names of faults; all if none is given.")]
 Environments = Annotated[

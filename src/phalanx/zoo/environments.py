@@ -59,6 +59,11 @@ ENVIRONMENTS = (
     Environment("jax", ("jax==0.10.2", "jaxlib==0.10.2", "keras==3.15.1")),
     Environment("keras-torch", (*_TORCH, "keras==3.15.1"), lenders=("torch", "torch-build", "horovod")),
     Environment(
+        "trainers",
+        (*_TORCH, "accelerate==1.15.0", "lightning==2.6.6", "transformers==5.23.0"),
+        lenders=("torch", "torch-build", "horovod"),
+    ),
+    Environment(
         "horovod",
         (*_TORCH, *_BUILD, *_HOROVOD_NEEDS),
         builds="horovod==0.28.1",

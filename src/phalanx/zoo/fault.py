@@ -105,6 +105,12 @@ class Fault:
     cure: Cure | None = None
     # part of the fast subset that `make test` really runs
     quick: bool = False
+    # of the silent wing: the kind of fault, what an expert would say, the text of the line at fault in train.py, and the words
+    # after `phalanx verify -n N` where they are not those of the job
+    group: str | None = None
+    says: str | None = None
+    line: str | None = None
+    verify: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -111,6 +111,10 @@ def load_fault(folder: Path) -> Fault:
         needs=needs,
         cure=cure,
         quick=top.take("quick", bool, False),
+        group=top.take("group", str, None),
+        says=top.take("says", str, None),
+        line=top.take("line", str, None),
+        verify=top.many("verify", str, []),
         **truth,
     )
     top.finish()
