@@ -56,6 +56,9 @@ def score(
     resume: Annotated[bool, typer.Option("--resume", help="Verify only what has no report in --keep.")] = False,
     only_read: Annotated[bool, typer.Option("--kept", help="Verify nothing: score what is in --keep.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="How many at one time.")] = 1,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Run each job by its own launcher first, to compare the times.")
+    ] = False,
     form: Annotated[str, typer.Option("--format", help="text, json or markdown.")] = "text",
     misses: Annotated[bool, typer.Option(help="List what was missed (not for the test split).")] = False,
     write: Annotated[Path | None, typer.Option(help="Put the tables into this page, between its markers.")] = None,
@@ -71,7 +74,7 @@ def score(
     try:
         if not only_read:
             todo = [(f, twin) for f, twin in work if not resume or verified.read(keep, f.name, twin=twin) is None]
-            _verify_all(todo, keep, environment_folder.absolute(), jobs)
+            _verify_all(todo, keep, environment_folder.absolute(), jobs, plain)
         causes = {**read_causes(root.parent), **read_causes(root)}
         marks = [
             silent.silent_mark(fault, result, causes)
@@ -102,21 +105,25 @@ def _show(marks: list[silent.SilentMark], form: str, misses: bool) -> None:
             typer.echo("\n".join(silent.misses(marks)))
 
 
-def _verify_all(todo: list[tuple[Fault, bool]], keep: Path, folder: Path, jobs: int) -> None:
+def _verify_all(todo: list[tuple[Fault, bool]], keep: Path, folder: Path, jobs: int, plain: bool) -> None:
     """Verify each, tell as they come what was found; held-back jobs are only counted."""
     homes: dict[str, Path] = {}
     for name in sorted({one for fault, _ in todo if (one := verified.environment_for(fault)) is not None}):
         homes[name] = environments.make(environments.named(name), folder, lambda text: typer.echo(text, err=True))
     console = Console(stderr=True)
-    for number, result in enumerate(_results(todo, homes, jobs), 1):
+    for number, result in enumerate(_results(todo, homes, jobs, plain), 1):
         verified.keep(result, keep)
         console.print(f"[{number}/{len(todo)}] {result.seconds:.1f} s", highlight=False, markup=False)
 
 
-def _results(todo: list[tuple[Fault, bool]], homes: dict[str, Path], jobs: int) -> Iterator[verified.Verified]:
+def _results(
+    todo: list[tuple[Fault, bool]], homes: dict[str, Path], jobs: int, plain: bool
+) -> Iterator[verified.Verified]:
     with ThreadPoolExecutor(jobs) as pool:
         futures = [
-            pool.submit(verified.verify, fault, homes.get(verified.environment_for(fault) or ""), twin=twin)
+            pool.submit(
+                verified.verify, fault, homes.get(verified.environment_for(fault) or ""), twin=twin, plain=plain
+            )
             for fault, twin in todo
         ]
         for future in as_completed(futures):

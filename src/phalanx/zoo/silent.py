@@ -35,6 +35,8 @@ class SilentMark:
     false_alarm: bool
     broken: bool
     seconds: float
+    plain_s: float | None
+    slow: bool
     got: str | None
     summary: str
 
@@ -63,6 +65,8 @@ def silent_mark(fault: Fault, result: Verified, causes: Mapping[str, frozenset[s
         false_alarm=not ill and result.alarmed,
         broken=result.status not in (0, 1),
         seconds=result.seconds,
+        plain_s=result.plain_s,
+        slow=result.slow,
         got=verdict.get("cause"),
         summary=str(verdict.get("summary") or result.said[-300:]),
     )
@@ -107,6 +111,7 @@ class Totals:
     healthy_alarms: int
     broken: int
     seconds: float | None
+    slow: int
 
 
 def total(marks: Sequence[SilentMark]) -> Totals:
@@ -129,6 +134,7 @@ def total(marks: Sequence[SilentMark]) -> Totals:
         healthy_alarms=sum(one.false_alarm for one in healthy),
         broken=sum(one.broken for one in marks),
         seconds=times[len(times) // 2] if times else None,
+        slow=sum(one.slow for one in marks),
     )
 
 
@@ -171,9 +177,10 @@ def table(marks: Sequence[SilentMark], *, times: bool) -> TextTable:
         cells += [str(one.innocent_accused), f"{one.twin_alarms} of {one.twins}" if one.twins else ""]
         cells += [f"{one.healthy_alarms} of {one.healthy}" if one.healthy else "", str(one.broken)]
         if times:
-            cells.append("" if one.seconds is None else f"{one.seconds:.1f}")
+            timed = sum(mark.plain_s is not None for mark in some)
+            cells += ["" if one.seconds is None else f"{one.seconds:.1f}", f"{one.slow} of {timed}" if timed else ""]
         rows.append(tuple(cells))
-    headings = (*HEADINGS, "seconds") if times else HEADINGS
+    headings = (*HEADINGS, "seconds", "over 3 × plain + 5 s") if times else HEADINGS
     return TextTable(
         "Training that runs and is wrong: `phalanx verify` on scripts, twins and healthy jobs", headings, tuple(rows)
     )

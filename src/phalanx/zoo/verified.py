@@ -18,6 +18,7 @@ from typing import Any
 import phalanx
 from phalanx.zoo.environments import environment_of
 from phalanx.zoo.fault import Fault
+from phalanx.zoo.runner import run_fault
 
 _SCRIPT = "train.py"
 # the truth, and what would give it away
@@ -36,14 +37,24 @@ class Verified:
     report: dict[str, Any] | None
     # what it printed where there is no report
     said: str = ""
+    # what the job took by its own launcher just before, where that was asked for
+    plain_s: float | None = None
 
     @property
     def alarmed(self) -> bool:
         return self.status == 1 or bool((self.report or {}).get("verdict"))
 
+    @property
+    def slow(self) -> bool:
+        """Whether it took more than three times the plain run and five seconds."""
+        return self.plain_s is not None and self.seconds > 3 * self.plain_s + 5
 
-def verify(fault: Fault, venv: Path | None, *, twin: bool = False, timeout_s: float = TIMEOUT_S) -> Verified:
+
+def verify(
+    fault: Fault, venv: Path | None, *, twin: bool = False, plain: bool = False, timeout_s: float = TIMEOUT_S
+) -> Verified:
     """Verify the script of a fault, or of its cured twin, in a folder that tells nothing of the truth."""
+    plain_s = _plain_seconds(fault, venv, twin) if plain else None
     with tempfile.TemporaryDirectory(prefix="silent-", ignore_cleanup_errors=True) as made:
         folder = Path(made) / "job"
         shutil.copytree(fault.folder, folder, ignore=shutil.ignore_patterns(*_NOT_COPIED))
@@ -56,7 +67,12 @@ def verify(fault: Fault, venv: Path | None, *, twin: bool = False, timeout_s: fl
         report = json.loads(out)
     except ValueError:
         report = None
-    return Verified(fault.name, twin, status, round(seconds, 2), report, "" if report else (out + err)[-2000:])
+    return Verified(fault.name, twin, status, round(seconds, 2), report, "" if report else (out + err)[-2000:], plain_s)
+
+
+def _plain_seconds(fault: Fault, venv: Path | None, twin: bool) -> float:
+    with tempfile.TemporaryDirectory(prefix="silent-", ignore_cleanup_errors=True) as made:
+        return round(run_fault(fault, venv or Path(sys.prefix), Path(made) / "logs", cured=twin).seconds, 2)
 
 
 def command(fault: Fault, venv: Path | None) -> list[str]:
