@@ -63,7 +63,7 @@ def silent_mark(fault: Fault, result: Verified, causes: Mapping[str, frozenset[s
         culprit_exact=ill and plain.culprit_exact,
         innocent_accused=bool(accused - set(fault.culprit_ranks)) if ill else bool(accused),
         false_alarm=not ill and result.alarmed,
-        broken=result.status not in (0, 1),
+        broken=result.report is None or result.status not in (0, 1),
         seconds=result.seconds,
         plain_s=result.plain_s,
         slow=result.slow,

@@ -42,7 +42,7 @@ class Verified:
 
     @property
     def alarmed(self) -> bool:
-        return self.status == 1 or bool((self.report or {}).get("verdict"))
+        return self.report is not None and (self.status == 1 or bool(self.report.get("verdict")))
 
     @property
     def slow(self) -> bool:
