@@ -53,6 +53,12 @@ def _run() -> None:
         if request is not None:
             sys.exit(request.run())
     if sys.argv[1:2] == ["check"] and len(sys.argv) > 2:
+        if not all(word.startswith("-") or word.endswith((".py", ".ipynb")) for word in sys.argv[2:]):
+            from phalanx.cli.checkpoints import checkpoint_request
+
+            examination = checkpoint_request(sys.argv[2:])
+            if examination is not None:
+                sys.exit(examination.run())
         from phalanx.cli.linting import lint_request
 
         lint = lint_request(sys.argv[2:])

@@ -36,6 +36,12 @@ Examples:
 
     phalanx check train.py
 
+    phalanx check checkpoints/global_step400 --ranks 8
+
+    phalanx check last.ckpt --against other.safetensors
+
+    phalanx check model.pt --against mynet.model:build
+
     phalanx check --hosts node0,node1 --env MASTER_ADDR=node0 --env MASTER_PORT=29500
 
     phalanx check --hosts node0,node1 -- torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint node0:29400 train.py
@@ -63,7 +69,7 @@ def check(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Scripts or folders to analyse; or, after --, the command that starts the job. Nothing is run."
+            help="Scripts, folders or checkpoints to examine; or, after --, the command that starts the job. Nothing is run."
         ),
     ] = None,
     hosts: Annotated[
@@ -100,6 +106,16 @@ def check(
     ignore: Annotated[str, typer.Option(help="For scripts: without these rules.")] = "",
     fix: Annotated[bool, typer.Option("--fix", help="For scripts: apply the safe repairs and show them.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="For scripts: only show the safe repairs.")] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="For checkpoints: another checkpoint, or module:factory, which makes the model. That code is run, and nothing else."
+        ),
+    ] = None,
+    ranks: Annotated[int | None, typer.Option(help="For checkpoints: how many ranks will load it.", min=1)] = None,
+    values: Annotated[
+        bool, typer.Option(help="For checkpoints: look through all numbers for NaN and infinity.")
+    ] = True,
 ) -> None:
     """Look for what would stop a job, on this machine or on all of its hosts, before it is started.
 
@@ -107,7 +123,11 @@ def check(
     probed. On a host nothing is installed: a small agent runs from memory, on Python 3.8 or later.
 
     With training scripts, notebooks or folders instead of a command, their source is analysed; nothing is run.
+
+    With checkpoints (torch.save, distributed checkpoints, safetensors, DeepSpeed, Megatron, Lightning, Hugging Face,
+    Keras, TensorFlow) their files are examined: complete or not, NaN, what a resumed run would lack. Nothing in them is run.
     """
+    _examine_checkpoints(command or [], form, output, everything, against, ranks, values)
     scripts = tuple(command or ()) if command and all(map(is_script, command)) else ()
     if scripts:
         if not (hosts or each or ray or meet or read or env or to_print):
@@ -161,6 +181,27 @@ def check(
         typer.echo(f"phalanx: cannot write {output}: {error.strerror}", err=True)
         raise typer.Exit(2) from error
     raise typer.Exit(_status(report))
+
+
+def _examine_checkpoints(
+    words: list[str],
+    form: Format,
+    output: Path | None,
+    everything: bool,
+    against: str | None,
+    ranks: int | None,
+    values: bool,
+) -> None:
+    """Examine what is named and end, if it is checkpoints."""
+    from phalanx.cli.checkpoints import CheckpointRequest, is_checkpoint_word
+
+    if words and all(map(is_checkpoint_word, words)):
+        raise typer.Exit(CheckpointRequest(tuple(words), form, output, everything, against, ranks, values).run())
+    if against is not None or ranks is not None:
+        unknown = next((word for word in words if not is_checkpoint_word(word)), None)
+        said = f"{unknown}: not a checkpoint" if unknown else "--against and --ranks need a checkpoint"
+        typer.echo(f"phalanx: {said}", err=True)
+        raise typer.Exit(2)
 
 
 def _status(report: Report) -> int:

@@ -9,7 +9,21 @@ _FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^
 _PLACE = re.compile(r"\S+\.\w+:\d")  # a file's name keeps its letters
 # Names of hosts, variables and files stand as they are written, at the start of a sentence too.
 _AS_WRITTEN = frozenset(
-    ["address", "caller", "endpoint", "host", "hosts", "lonely", "name", "one", "other", "path", "variable"]
+    [
+        "address",
+        "caller",
+        "endpoint",
+        "file",
+        "files",
+        "host",
+        "hosts",
+        "lonely",
+        "name",
+        "one",
+        "other",
+        "path",
+        "variable",
+    ]
 )
 _LONGEST_VALUE = 200
 _ONE_WAITS = re.compile(r"\b([Rr]ank \d+) wait\b")  # where a text says what ranks do, and it is one
