@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from phalanx.checkpoint_files.model import Checkpoint, Kind, Part, Problem, Trouble
+from phalanx.checkpoint_files.model import NOT_THERE, Checkpoint, Kind, Part, Problem, Trouble
 from phalanx.checkpoint_files.names import WRAPPERS, stripping_line, wrappers_in
 from phalanx.checkpoint_files.values import NotFinite, Scanned
 from phalanx.model.fact import Fact
@@ -58,7 +58,7 @@ def _files(found: Checkpoint, scanned: Scanned) -> Iterator[Fact]:
             count=len(lost),
             files=_names(lost),
             more=max(0, len(lost) - _SHOWN) or None,
-            detail=lost[0].detail,
+            detail=lost[0].detail if lost[0].detail != NOT_THERE else None,
         )
     for trouble, name in _ONE_FILE.items():
         for problem in by_kind[trouble][:_SHOWN]:
@@ -196,7 +196,7 @@ def _states(found: Checkpoint, scanned: Scanned) -> Iterator[Fact]:
             yield fact("pickled-model", file=part.file, name=part.states["model"].removeprefix("a pickled "))
     if not found.is_complete or "model" not in states:
         return
-    trained = any(value > 0 for value in stamps.values())
+    trained = any(value > 0 for name, value in stamps.items() if "save_counter" not in name)
     if trained and "optimizer" not in states:
         yield fact("optimizer-missing", stamps=told)
     for part in found.parts:

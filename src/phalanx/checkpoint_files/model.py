@@ -10,6 +10,8 @@ from typing import Any
 
 from phalanx.model import Unchecked
 
+NOT_THERE = "it is not there"
+
 
 class CheckpointError(Exception):
     """What was named cannot be examined: it is not there, no checkpoint, or of no known format."""

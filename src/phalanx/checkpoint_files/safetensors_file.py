@@ -10,7 +10,7 @@ from typing import Any
 
 from phalanx.checkpoint_files.dtypes import SAFETENSORS, bytes_of
 from phalanx.checkpoint_files.inventory import kind_and_name
-from phalanx.checkpoint_files.model import Checkpoint, Kind, Part, Span, Tensor, Trouble
+from phalanx.checkpoint_files.model import NOT_THERE, Checkpoint, Kind, Part, Span, Tensor, Trouble
 from phalanx.checkpoint_files.reading import read_bytes, size_of
 from phalanx.checkpoint_files.taking import shown_in
 
@@ -29,7 +29,7 @@ def take_safetensors(found: Checkpoint, path: Path, rank: int | None = None) -> 
     """Add a file to a checkpoint, with what is wrong with it."""
     shown, size = shown_in(found, path), size_of(path)
     if size < 0:
-        found.trouble(Trouble.MISSING, shown, "it is not there" if not path.exists() else "it is no regular file", rank)
+        found.trouble(Trouble.MISSING, shown, NOT_THERE if not path.exists() else "it is no regular file", rank)
         return None
     part = Part(shown, rank, size)
     found.parts.append(part)

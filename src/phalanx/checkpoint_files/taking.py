@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.checkpoint_files.inventory import harmful, part_of
-from phalanx.checkpoint_files.model import Checkpoint, CheckpointError, Part, Trouble
+from phalanx.checkpoint_files.model import NOT_THERE, Checkpoint, CheckpointError, Part, Trouble
 from phalanx.checkpoint_files.reading import LARGEST_TEXT, read_bytes, size_of
 from phalanx.checkpoint_files.torch_file import TorchFile, read_torch
 from phalanx.model import Unchecked
@@ -21,7 +21,7 @@ def take_torch(found: Checkpoint, path: Path, rank: int | None = None) -> tuple[
     """Add a file of torch.save to a checkpoint; None if it is not there or nothing of it can be read."""
     shown = shown_in(found, path)
     if size_of(path) < 0:
-        found.trouble(Trouble.MISSING, shown, "it is not there" if not path.exists() else "it is no regular file", rank)
+        found.trouble(Trouble.MISSING, shown, NOT_THERE if not path.exists() else "it is no regular file", rank)
         return None
     try:
         read = read_torch(path)

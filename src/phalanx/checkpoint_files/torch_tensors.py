@@ -83,7 +83,8 @@ def storage_key(value: Any) -> str:
 
 def _subclass(args: tuple[Any, ...]) -> Found | None:
     """A tensor subclass: its local values are in its state, its whole shape in its arguments."""
-    state = args[3] if isinstance(args[3], dict) else {}
+    given = args[3][1] if isinstance(args[3], tuple) and len(args[3]) == 2 else args[3]  # slots come as a pair
+    state = given if isinstance(given, dict) else {}
     inner = tensor_in(state.get("_local_tensor"))
     if inner is None:
         return tensor_in(Node(args[0], args[2]))

@@ -17,6 +17,7 @@ _AS_WRITTEN = frozenset(
         "files",
         "host",
         "hosts",
+        "line",
         "lonely",
         "name",
         "one",

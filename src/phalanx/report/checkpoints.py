@@ -64,7 +64,7 @@ def _inventory(summary: dict[str, Any]) -> list[str]:
     held = [_state(name, one) for name, one in summary["states"].items() if name != "model"]
     stamps = [f"{name} {', '.join(f'{value:g}' for value in values[:4])}" for name, values in summary["stamps"].items()]
     rows += textwrap.wrap(
-        f"holds    {', '.join([*held, *stamps[:6]]) or 'parameters only'}",
+        f"holds    {', '.join([*held, *stamps[:6]]) or ('parameters only' if model else 'nothing that could be read')}",
         _WIDTH,
         initial_indent="  ",
         subsequent_indent=" " * 11,

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from phalanx.checkpoint_files.model import Checkpoint, Kind, Trouble
+from phalanx.checkpoint_files.model import NOT_THERE, Checkpoint, Kind, Trouble
 from phalanx.checkpoint_files.taking import entries_of, gaps, shown_in, take_torch
 from phalanx.checkpoint_files.torch_file import is_torch_file
 
@@ -51,7 +51,7 @@ def read(path: Path) -> Checkpoint:
         for rank in gaps((number - starts_at_one for _, number in group), found.world_size):
             name = group[0][0].name.replace(str(group[0][1]), str(rank + starts_at_one), 1)
             if len(group) > 1 or told:
-                found.trouble(Trouble.MISSING, name, "it is not there", rank + starts_at_one)
+                found.trouble(Trouble.MISSING, name, NOT_THERE, rank + starts_at_one)
         del before, after
     sharded = any(tensor.sharding for tensor in found.tensors)
     shapes = [
