@@ -29,11 +29,8 @@ ALLOWED = {
     "embedded": {"model", "sources", "run", "attach", "notify"},
     "check": {"model", "knowledge", "frameworks", "sources", "cache"},
     "lint": {"model", "knowledge"},
-<<<<<<< HEAD
     "mcp": {"api", "calls"},
-=======
     "checkpoint_files": {"model", "knowledge"},
->>>>>>> e13474a (Check checkpoints: read them without running them, and judge them)
     "backends": {"model"},
     "remote": {"model", "frameworks", "sources", "backends", "run"},
     "calls": {"model", "frameworks", "sources", "backends", "run", "remote"},
