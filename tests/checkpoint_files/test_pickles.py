@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from phalanx.checkpoint_files.inventory import harmful
-from phalanx.checkpoint_files.pickles import Global, Node, PickleError, read_pickle
+from phalanx.checkpoint_files.pickled import Global, Node, PickleError
+from phalanx.checkpoint_files.pickles import read_pickle
 
 _KEYS = some.text(max_size=5) | some.integers() | some.tuples(some.integers(), some.text(max_size=3))
 _PLAIN = some.recursive(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from phalanx.checkpoint_files.model import Kind, Part, Tensor
-from phalanx.checkpoint_files.pickles import Global, Node
+from phalanx.checkpoint_files.pickled import Global, Node
 from phalanx.checkpoint_files.torch_file import TorchFile
 from phalanx.checkpoint_files.torch_tensors import Found
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from phalanx.checkpoint_files.dtypes import SIZES, STORAGES
 from phalanx.checkpoint_files.model import CheckpointError, Span
-from phalanx.checkpoint_files.pickles import Global, Node, Pickled, PickleError, read_pickle
+from phalanx.checkpoint_files.pickled import Global, Node, Pickled, PickleError
+from phalanx.checkpoint_files.pickles import read_pickle
 from phalanx.checkpoint_files.reading import LARGEST_PICKLE, Window, open_regular, read_bytes, size_of
 from phalanx.checkpoint_files.torch_tensors import Found, storage_key, walk
 

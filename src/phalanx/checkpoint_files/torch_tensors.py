@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phalanx.checkpoint_files.dtypes import SIZES, STORAGES, count_of
-from phalanx.checkpoint_files.pickles import Global, Node
+from phalanx.checkpoint_files.pickled import Global, Node
 
 MOST_VALUES = 5_000_000
 _PLAIN = frozenset({"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.checkpoint_files.model import Checkpoint, Kind, Part, Tensor, Trouble
-from phalanx.checkpoint_files.pickles import Node
+from phalanx.checkpoint_files.pickled import Node
 from phalanx.checkpoint_files.reading import read_bytes, size_of
 from phalanx.checkpoint_files.taking import entries_of, gaps, inside, shown_in, take_torch
 from phalanx.checkpoint_files.torch_tensors import numbers_in

@@ -9,7 +9,8 @@ from typing import Any
 from phalanx.checkpoint_files.dtypes import bytes_of
 from phalanx.checkpoint_files.inventory import harmful, kind_and_name, part_of, states_in
 from phalanx.checkpoint_files.model import Checkpoint, CheckpointError, Kind, Part, Tensor, Trouble
-from phalanx.checkpoint_files.pickles import Node, PickleError, read_pickle
+from phalanx.checkpoint_files.pickled import Node, PickleError
+from phalanx.checkpoint_files.pickles import read_pickle
 from phalanx.checkpoint_files.reading import read_bytes, size_of
 from phalanx.checkpoint_files.taking import entries_of, inside, shown_in, take_torch
 from phalanx.checkpoint_files.torch_file import TorchFile, read_torch

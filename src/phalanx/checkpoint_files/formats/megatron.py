@@ -8,7 +8,7 @@ from typing import Any
 
 from phalanx.checkpoint_files.formats import distributed
 from phalanx.checkpoint_files.model import Checkpoint, Part, Trouble
-from phalanx.checkpoint_files.pickles import Node
+from phalanx.checkpoint_files.pickled import Node
 from phalanx.checkpoint_files.reading import read_bytes, size_of
 from phalanx.checkpoint_files.taking import entries_of, shown_in, take_torch
 
