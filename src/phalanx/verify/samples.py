@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from phalanx.verify.evidence import Evidence, RankEvidence, Record
-from phalanx.verify.replicas import is_model_parallel
+from phalanx.verify.replicas import calls_of, is_model_parallel
 
 Sample = tuple[int | None, int]  # the sampler's index, where there is one, and the fingerprint of what it gave
 
@@ -94,8 +94,13 @@ def side_by_side(evidence: Evidence, ranks: Sequence[int], *, training: bool) ->
 
 
 def shared(passes: Mapping[int, Pass]) -> dict[int, int]:
-    """By rank: how many of its samples another rank took, too. Samples of one index count as the same only if they look it."""
-    taken = {rank: Counter(one.samples) for rank, one in passes.items()}
+    """By rank: how many of its samples another rank took, too. A sample is known by its looks, and where many look alike by its
+    index, too: an index alone may mean another sample in another rank's dataset."""
+    by_looks = all(_look_different(one) for one in passes.values())
+    taken = {
+        rank: Counter((None, row) if by_looks else (index, row) for index, row in one.samples)
+        for rank, one in passes.items()
+    }
     return {
         rank: sum(
             count
@@ -106,11 +111,13 @@ def shared(passes: Mapping[int, Pass]) -> dict[int, int]:
     }
 
 
+def _look_different(one: Pass) -> bool:
+    return len({row for _, row in one.samples}) >= 0.9 * len(one.samples)
+
+
 def are_told_apart(passes: Iterable[Pass]) -> bool:
     """Whether samples can be known again: by an index, or because hardly two of a rank look alike."""
-    return all(
-        all(index is not None for index in one.ids) or len(set(one.samples)) >= 0.9 * len(one.samples) for one in passes
-    )
+    return all(all(index is not None for index in one.ids) or _look_different(one) for one in passes)
 
 
 def data_parallel_ranks(evidence: Evidence) -> tuple[int, ...]:
@@ -125,7 +132,13 @@ def data_parallel_ranks(evidence: Evidence) -> tuple[int, ...]:
         return tuple(rank for rank in members if rank in evidence.ranks) if len(wrapped) == 1 else ()
     if all(_is_fully_sharded(one) for one in evidence.ranks.values()):
         return ranks
-    return () if is_model_parallel(evidence) else ranks
+    return ranks if _exchanges_gradients(evidence) and not is_model_parallel(evidence) else ()
+
+
+def _exchanges_gradients(evidence: Evidence) -> bool:
+    """Ranks that do not may train models of their own, on the same data, on purpose."""
+    calls = [call for one in evidence.ranks.values() for call in calls_of(one.events)]
+    return evidence.framework == "horovod" or any(str(call["what"]).startswith("grad") for call in calls)
 
 
 def _is_fully_sharded(one: RankEvidence) -> bool:

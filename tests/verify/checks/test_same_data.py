@@ -45,6 +45,13 @@ def test_a_stream_that_is_not_split() -> None:
     )
 
 
+def test_weights_that_draw_the_same_on_all_ranks() -> None:
+    drawn = loader(sampler="WeightedRandomSampler")
+    same, other = one_pass([3, 3, 7, 1, 9, 4, 3, 0]), one_pass([3, 8, 7, 1, 9, 2, 3, 1])
+    assert "in the same order" in found(job([drawn, *same], [drawn, *same]))
+    assert not found(job([drawn, *same], [drawn, *other]))
+
+
 def test_healthy_jobs_give_nothing() -> None:
     one, two = loader(num_replicas=2, rank=0), loader(num_replicas=2, rank=1)
     assert not found(job([one, *one_pass(range(0, 32, 2))], [two, *one_pass(range(1, 32, 2))])), "dealt out"

@@ -31,8 +31,11 @@ def check(evidence: Evidence) -> Iterator[Found]:
 
 def _of_passes(passes: Mapping[int, Pass]) -> Found | None:
     some = next(iter(passes.values()))
-    if some.loader["sampler"] in _WITH_REPLACEMENT or not are_told_apart(passes.values()):
+    if not are_told_apart(passes.values()):
         return None
+    draws = some.loader["sampler"] in _WITH_REPLACEMENT
+    if draws and any(one.samples != some.samples for one in passes.values()):
+        return None  # ranks that draw by chance draw some samples that others draw, too
     counts = shared(passes)
     least = min(len(one.samples) for one in passes.values())
     if least < _FEWEST or min(counts.values()) < _PART * least:
