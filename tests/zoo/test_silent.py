@@ -51,6 +51,16 @@ def test_folder_keeps_to_the_format(fault: Fault) -> None:
     assert 0 < len(changed) <= 14, "a cure is the smallest change that cures"
 
 
+def test_the_wing_is_large_enough_and_a_third_is_held_back() -> None:
+    healthy = [one for one in WING if one.healthy]
+    assert len(FAULTS) >= 45
+    assert len(healthy) >= 15
+    for kind in (FAULTS, healthy):
+        assert sum(one.split == silent.HELD_BACK for one in kind) * 3 >= len(kind)
+    assert {one.group for one in FAULTS} == GROUPS - {"healthy"}
+    assert len({one.title for one in WING}) == len(WING)
+
+
 FAULT = Fault(
     ROOT / "torch-lr-scaled-by-rank",
     "t",
@@ -94,6 +104,8 @@ def test_a_finding_on_a_twin_is_a_false_alarm() -> None:
 def test_what_was_cut_off_is_broken_and_not_found() -> None:
     mark = silent.silent_mark(FAULT, Verified(FAULT.name, False, -1, 300.0, None, "Killed"), {})
     assert (mark.broken, mark.found, mark.summary) == (True, False, "Killed")
+    crashed = silent.silent_mark(FAULT, Verified(FAULT.name, True, 1, 1.0, None, "Traceback"), {})
+    assert (crashed.broken, crashed.false_alarm) == (True, False)
 
 
 def test_of_the_held_back_third_only_numbers_are_told() -> None:
