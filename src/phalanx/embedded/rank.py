@@ -20,6 +20,7 @@ from pathlib import Path
 import phalanx_gate
 from phalanx import private
 from phalanx.embedded import folders
+from phalanx.embedded.hooks import after_import
 from phalanx.embedded.identity import Place, name_of_script, place_now
 from phalanx.model import bundle as layout
 
@@ -31,6 +32,7 @@ _LOOK_S = 0.5  # between two looks whether the process has become a rank
 def keep_watch() -> None:
     """Wait until this process is a rank, then keep its heartbeat until it ends."""
     pid = os.getpid()
+    after_import("transformers.trainer", _add_to_trainers)
     while (place := place_now()) is None:
         time.sleep(_LOOK_S)
         if os.getpid() != pid:
@@ -43,6 +45,12 @@ def keep_watch() -> None:
     atexit.register(_leave, folder, pid)
     _start_companion(bundle)
     _beat(folder, place)
+
+
+def _add_to_trainers(module: object) -> None:
+    from phalanx.callbacks.transformers import add_by_default
+
+    add_by_default(module)
 
 
 def _describe(folder: Path, place: Place) -> None:

@@ -46,6 +46,8 @@ class Heartbeat:
     in_collective: int = 0  # of these: in a collective that was not done
     groups: Mapping[str, GroupCounts] = field(default_factory=dict)
     moves: int = 0  # of the main thread, where there is no recorder
+    step: int | None = None  # as a callback told
+    told_phase: str = ""
 
     @property
     def connected(self) -> bool:
@@ -55,7 +57,7 @@ class Heartbeat:
     @property
     def phase_name(self) -> str:
         """How far the rank came, for people."""
-        return _PHASES.get(self.phase, "")
+        return self.told_phase or _PHASES.get(self.phase, "")
 
     @property
     def outstanding(self) -> bool:
@@ -65,7 +67,7 @@ class Heartbeat:
     @property
     def progress(self) -> int:
         """A number that grows with every collective entered or left; with every move, where these are counted."""
-        return self.enqueued + self.completed + self.moves
+        return self.enqueued + self.completed + self.moves + (self.step or 0)
 
 
 class HeartbeatFile:
@@ -100,8 +102,12 @@ class HeartbeatFile:
         for number in range(min(count, record.MOST_GROUPS)):
             name, *counts = record.GROUP.unpack_from(page, record.GROUPS_AT + number * record.GROUP.size)
             groups[name.rstrip(b"\0").decode("utf-8", "replace")] = GroupCounts(*counts)
+        step, told_at, told_phase = record.STEP.unpack_from(page, record.STEP_AT)
+        told = (step, told_phase.rstrip(b"\0").decode("utf-8", "replace")) if told_at else (None, "")
         calls = (enqueued, completed, answered)
-        return Heartbeat(pid, beats, nanoseconds / 1e9, phase, *calls, looks, in_data, in_collective, groups, moves)
+        return Heartbeat(
+            pid, beats, nanoseconds / 1e9, phase, *calls, looks, in_data, in_collective, groups, moves, *told
+        )
 
     def ask(self, number: int) -> None:
         """Ask the rank to write its stacks and its flight recorder under this number."""

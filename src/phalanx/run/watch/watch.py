@@ -177,7 +177,7 @@ class Watch:
         now = time.monotonic()
         return {
             rank: RankStatus(
-                self._output[rank].step,
+                look.beat.step if look.beat is not None and look.beat.step is not None else self._output[rank].step,
                 self._output[rank].steps_per_second,
                 look.memory,
                 self._lag.behind(rank),

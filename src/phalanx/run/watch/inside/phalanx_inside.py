@@ -38,11 +38,14 @@ TURN_TOLD_AT = 112  # written by the rank: the number, with what was found in it
 MOVES_AT = 120  # how often the main thread was elsewhere than before, where nothing else tells of progress
 GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
 GROUPS_AT = 128
-MOST_GROUPS = (PAGE - GROUPS_AT) // GROUP.size
+STEP = struct.Struct("<qq16s")  # what a callback of a trainer told: step, time, phase
+STEP_AT = PAGE - STEP.size
+MOST_GROUPS = (STEP_AT - GROUPS_AT) // GROUP.size
 STARTED, IMPORTED, CONNECTED, LEAVING = 1, 2, 3, 4
 BEAT_S = 0.25
 RECORDER = "torch._C._distributed_c10d"
 CALL = "last-call.json"
+_pages: list[mmap.mmap] = []  # this rank's own, once it has one
 
 
 def start(told: str) -> None:
@@ -64,6 +67,14 @@ def beat_here(rank: int, size: int, path: str) -> None:
         _prepare(path)
         sys.modules["phalanx_software"].switch_recorder_on()
         _Watch(rank, size, os.path.dirname(path), page, counts_motion=True).run_here()
+
+
+def note_step(step: int, phase: str) -> bool:
+    """For callbacks of trainers: at which step the rank is, and what it does. Whether anybody watches."""
+    if not _pages:
+        return False
+    STEP.pack_into(_pages[0], STEP_AT, step, time.monotonic_ns(), phase.encode()[:16])
+    return True
 
 
 def _prepare(path: str) -> None:
@@ -90,7 +101,9 @@ def _claim(path: str) -> mmap.mmap | None:
         return None
     if os.fstat(descriptor).st_size < PAGE:
         os.ftruncate(descriptor, PAGE)
-    return mmap.mmap(descriptor, PAGE)  # the descriptor stays open: closing it would drop the lock
+    page = mmap.mmap(descriptor, PAGE)  # the descriptor stays open: closing it would drop the lock
+    _pages[:] = [page]
+    return page
 
 
 class _Herald:
