@@ -33,7 +33,7 @@ class _Finder:
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = find_spec(name)
         loader = spec.loader if spec is not None else None
         if loader is not None and hasattr(loader, "exec_module"):
