@@ -43,6 +43,8 @@ print("PhalanxCallback" in [type(one).__name__ for one in trainer.callback_handl
 trainer.train()
 """
 
+CLOSED = "[../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:4711. This is typically caused by a remote worker crashing."
+
 
 def run(folder: Path, code: str, watched: bool = True) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(code)
@@ -103,5 +105,5 @@ def test_ray_exceptions_become_a_verdict() -> None:
     try:
         raise KeyError("labels")
     except KeyError as error:
-        text = verdict_of({1: error, 0: RuntimeError("Connection closed by peer [10.0.0.2]:4711")})
+        text = verdict_of({1: error, 0: RuntimeError(CLOSED)})
     assert text.startswith("✗ Rank 1 raised KeyError: 'labels'")

@@ -219,7 +219,9 @@ class _Watch:
             if status in told:
                 continue  # where PyTorch has one recorder under both names
             told.append(status)
-            found.extend((prefix + name, *_counts(one)) for name, one in sorted(status.items()))
+            found.extend(
+                (prefix + name, *sys.modules["phalanx_software"].counts(one)) for name, one in sorted(status.items())
+            )
         return found
 
     def beat(self, phase: int, groups: Sequence[Group] = ()) -> None:
@@ -316,10 +318,3 @@ def _recorders() -> list[tuple[str, Callable[..., bytes]]]:
     named = (("", "_dump_nccl_trace_json"), ("cpu:", "_dump_fr_trace_json"))
     found = [(prefix, getattr(recorder, name)) for prefix, name in named if hasattr(recorder, name)]
     return found if len(found) > 1 else [("", dump) for _, dump in found]
-
-
-def _counts(status: dict[str, str | int]) -> tuple[int, int, int]:
-    enqueued, started, completed = (
-        int(status.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")
-    )
-    return enqueued, started, completed

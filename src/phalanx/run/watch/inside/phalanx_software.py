@@ -29,3 +29,10 @@ def versions(rank: int) -> dict[str, str | int]:
         if version is not None:
             found[name] = str(version)
     return found
+
+
+def counts(status: dict[str, str | int]) -> tuple[int, int, int]:
+    enqueued, started, completed = (
+        int(status.get(f"last_{word}_collective", -1)) for word in ("enqueued", "started", "completed")
+    )
+    return enqueued, started, completed
