@@ -38,6 +38,7 @@ class Job:
         steps: int = 4,
         *,
         wrapped: bool = True,
+        has_group: bool = True,
         start: Callable[[int, int], Vector] = lambda rank, index: vector("w", index),
         own: Callable[[int, int, int], Vector] = lambda rank, step, index: vector("g", rank, step, index),
         reduce: Callable[[list[Vector], int, int], Vector] = lambda all_own, rank, index: mean(all_own),
@@ -49,7 +50,7 @@ class Job:
         weights = {rank: [start(rank, index) for index in range(len(NAMES))] for rank in range(size)}
         records: dict[int, list[dict[str, Any]]] = {rank: [{"k": "start", "rank": rank}] for rank in range(size)}
         for rank, written in records.items():
-            written.append({"k": "init", "line": "train.py:3"})
+            written += [{"k": "init", "line": "train.py:3"}] if has_group else []
             written.append({"k": "model", "m": 0, "kind": "ddp" if wrapped else "module", "cls": "Net", "inside": None})
             if wrapped:
                 members = list(range(size))

@@ -95,3 +95,27 @@ dist.destroy_process_group()
     assert set(found) == {"data-not-sharded", "metric-of-one-share"}, found
     assert found["data-not-sharded"]["place"]["line"] == 9
     assert found["metric-of-one-share"]["place"]["line"] == 10
+
+
+def test_a_long_run_is_sampled_and_ends_with_its_own_status(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(HEAD.format(wrap="", steps=4, reduce="pass"))
+    done = subprocess.run(
+        [sys.executable, "-m", "phalanx", "run", "-n", "2", "--verify=sample", "--bundle", "kept", "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks each train a `Sequential` of their own" in " ".join(done.stdout.split())
+    assert (
+        json.loads((tmp_path / "kept" / "verify.json").read_text())["verdict"]["cause"]
+        == "gradients-never-synchronised"
+    )
+
+
+def test_two_that_stand_in_the_same_place_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch")
+    done = subprocess.run(
+        [sys.executable, "-m", "phalanx", "run", "-n", "2", "--verify=sample", "--record=full", "train.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "--verify and --record" in done.stderr

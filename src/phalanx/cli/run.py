@@ -16,6 +16,7 @@ from rich.console import Console
 
 from phalanx import private
 from phalanx.cli.recording import RunCommand, begin_recording, end_recording
+from phalanx.cli.verifying import Sampling, sampler_for, say_verified
 from phalanx.frameworks.launching import ROLES
 from phalanx.notify.channels import ChannelError
 from phalanx.notify.metrics import MetricsError
@@ -105,6 +106,12 @@ def run(
     checkpoint_minutes: Annotated[
         float, typer.Option(help="With a recording: a checkpoint after so many minutes; 0 for none.", min=0.0)
     ] = 0.0,
+    verify: Annotated[
+        Sampling | None,
+        typer.Option(
+            help="Look at a few steps for what is wrong with training that raises no error.", metavar="sample"
+        ),
+    ] = None,
     bundle: Annotated[
         Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
     ] = None,
@@ -141,6 +148,7 @@ def run(
     """
     recorder = begin_recording(record, command, module, record_steps, checkpoint_every, checkpoint_minutes * 60)
     try:
+        sampler = sampler_for(verify, command, module, recorder, on)
         spec = JobSpec(
             command=tuple(command),
             size=size,
@@ -160,7 +168,7 @@ def run(
             stall_after=stall_after,
             stall_at_most=stall_at_most,
             python=python or sys.executable,
-            recorder=recorder,
+            recorder=recorder or sampler,
         )
         plan = make_plan(spec, os.environ, Path.cwd())
         wants_json = form is RunFormat.JSON
@@ -185,6 +193,8 @@ def run(
     result = Job(plan, folder, screen, outlets=outlets).run()
     if recorder is not None:
         end_recording(folder, recorder, result.report)
+    if sampler is not None:
+        say_verified(plan, folder, command, is_text=not wants_json)
     if share:
         private.share(folder)
     if wants_json:

@@ -15,20 +15,18 @@ import typer
 
 from phalanx.cli.recording import sources_folder
 from phalanx.cli.run import is_after_dashes, variables
+from phalanx.cli.verifying import evidence_of, observer_for
 from phalanx.model import Report, Unchecked
-from phalanx.model import bundle as layout
 from phalanx.model.figure import Figure
-from phalanx.replay.record import INSIDE as RECORDER
 from phalanx.report import Format, print_text, render
 from phalanx.report.html import render_html
 from phalanx.run.ending import Reason
 from phalanx.run.job import Job, Result
-from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
-from phalanx.run.recorder import Recorder
+from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
 from phalanx.run.screen import Screen
 from phalanx.verify import observe
 from phalanx.verify.distance import distances
-from phalanx.verify.evidence import Evidence, read
+from phalanx.verify.evidence import Evidence
 from phalanx.verify.judge import judge
 
 _EXAMPLES = """\
@@ -95,13 +93,7 @@ def verify(
             timeout=timeout,
             on_stall=OnStall.ABORT,
             python=python or sys.executable,
-            recorder=Recorder(
-                observe.INSIDE,
-                observe.settings_for(sources, steps, epochs, seconds),
-                observe.FRAMEWORKS,
-                variable=observe.VARIABLE,
-                beside=(RECORDER,),
-            ),
+            recorder=observer_for(sources, steps=steps, epochs=epochs, seconds=seconds),
         )
         wants_text = form is VerifyFormat.TEXT and output is None
         report, figures = _verify(spec, folder, sources, wants_text, is_kept=keep is not None)
@@ -127,17 +119,11 @@ def _verify(
     plan = make_plan(spec, os.environ, Path.cwd())
     screen = Screen(only_errors=not wants_text)
     result = Job(plan, folder, screen, diagnoses=lambda reason: reason.status != 0, is_kept=is_kept).run()
-    evidence = _evidence(plan, folder, sources)
+    evidence = evidence_of(plan, folder, sources)
     report = judge(evidence)
     if result.status != 0 and not _ended_by_us(evidence, result.reason):
         report = _with_failure(report, result)
     return report, distances(evidence)
-
-
-def _evidence(plan: Plan, folder: Path, sources: Path) -> Evidence:
-    attempt = layout.attempt_folder(folder, 0)
-    files = {seat.rank: layout.rank_folder(attempt, seat.rank) / layout.RECORD / observe.FILE for seat in plan.seats}
-    return read(files, plan.size, sources, plan.framework.NAME)
 
 
 def _ended_by_us(evidence: Evidence, reason: Reason) -> bool:

@@ -17,7 +17,7 @@ Record = Mapping[str, Any]
 class Parameter:
     """One parameter that an optimizer holds, as this rank sees it."""
 
-    model: int | None
+    model: int | None  # -1: in none that was called; None: in none at all
     name: str
     shape: tuple[int, ...]
     dtype: str

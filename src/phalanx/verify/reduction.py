@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from phalanx.verify.evidence import Sketch, Step
-from phalanx.verify.replicas import FAR, Replica, distance, spread
+from phalanx.verify.replicas import FAR, Replica, spread
 
 EQUAL = 1e-5  # relative distance of gradients that were reduced together
 _FITS = 1e-2  # relative residual of a factor that explains all gradients
@@ -31,20 +31,6 @@ class Reduction:
         """Whether all ranks use the same gradient."""
         return spread(self.grad) <= EQUAL
 
-    @property
-    def is_own(self) -> bool:
-        """Whether every rank uses its own, unchanged."""
-        return all(distance(grad[:2], own) <= FAR for grad, own in zip(self.grad, self.own, strict=True))
-
-    def is_mean_of(self, members: Sequence[int]) -> bool:
-        """Whether the ranks among `members` use their mean or their sum."""
-        places = [place for place, rank in enumerate(self.replica.ranks) if rank in members]
-        if not places:
-            return False
-        mean = _mean([self.own[place] for place in places])
-        total = tuple(value * len(places) for value in mean)
-        return all(min(distance(self.grad[p][:2], mean), distance(self.grad[p][:2], total)) <= FAR for p in places)
-
 
 def reductions(replicas: Iterable[Replica], steps: dict[int, Step]) -> list[Reduction]:
     """Of the parameters whose own and used gradients are known on all their ranks, and are finite."""
@@ -63,11 +49,33 @@ def factor_of(found: Sequence[Reduction]) -> float | None:
     """The one factor by which the used gradients are the mean of the ranks' own; None where no factor fits all of them."""
     used = [value for one in found for value in one.grad[0][:2]]
     mean = [value for one in found for value in _mean(one.own)]
-    square = sum(value * value for value in mean)
-    if not found or square == 0:
+    return _fit(used, mean)
+
+
+def own_factor(found: Sequence[Reduction]) -> float | None:
+    """The one factor by which every rank uses its own gradients; None where none fits."""
+    used = [value for one in found for grad in one.grad for value in grad[:2]]
+    own = [value for one in found for mine in one.own for value in mine]
+    return _fit(used, own)
+
+
+def factor_over(found: Sequence[Reduction], members: Sequence[int]) -> float | None:
+    """The one factor by which the ranks among `members` use the mean over these ranks; None where none fits."""
+    used, mean = [], []
+    for one in found:
+        places = [place for place, rank in enumerate(one.replica.ranks) if rank in members]
+        common = _mean([one.own[place] for place in places])
+        used += [value for place in places for value in one.grad[place][:2]]
+        mean += list(common) * len(places)
+    return _fit(used, mean)
+
+
+def _fit(used: Sequence[float], other: Sequence[float]) -> float | None:
+    square = sum(value * value for value in other)
+    if square == 0:
         return None
-    factor = sum(a * b for a, b in zip(used, mean, strict=True)) / square
-    rest = math.sqrt(sum((a - factor * b) ** 2 for a, b in zip(used, mean, strict=True)))
+    factor = sum(a * b for a, b in zip(used, other, strict=True)) / square
+    rest = math.sqrt(sum((a - factor * b) ** 2 for a, b in zip(used, other, strict=True)))
     return factor if rest <= _FITS * math.sqrt(sum(a * a for a in used)) and factor > 0 else None
 
 

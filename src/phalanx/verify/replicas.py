@@ -68,12 +68,13 @@ def replicas_of(evidence: Evidence, optimizer: int) -> tuple[Replica, ...]:
     found: list[Replica] = []
     if len(holders) < 2:
         return ()
+    flat = {int(one["m"]) for rank in evidence.ranks.values() for one in rank.all("model") if one["kind"] == "fsdp1"}
     for index, first in enumerate(next(iter(holders.values())).parameters):
         by_place: dict[object, list[int]] = {}
         wrapper = None
         for rank, held in sorted(holders.items()):
             parameter = held.parameters[index]
-            if parameter.shard == "flat":
+            if parameter.shard == "flat" or parameter.model in flat:
                 continue
             wrapped = evidence.ranks[rank].wrapped.get(parameter.model if parameter.model is not None else -1)
             wrapper = int(wrapped["m"]) if wrapped is not None else wrapper

@@ -13,9 +13,10 @@ def scaled(
 ) -> list[str]:
     backward = ["backward", {"line": "train.py:16", "factor": loss, "kind": kind, "syncs": []}]
     events = [*[backward] * passes, call("grad"), *more.pop("events", [])]
-    job = Job(
-        size=size, wrapped=False, reduce=lambda own, rank, index: mean(own, factor), events=lambda rank, step: events
-    )
+    count = more.pop("batches", passes)
+    batches = [{"k": "batch", "l": 0, "step": step} for step in range(4) for _ in range(count)]
+    reduce = lambda own, rank, index: mean(own, factor)  # noqa: E731
+    job = Job(size=size, wrapped=False, reduce=reduce, events=lambda rank, step: events, more=lambda rank: batches)
     return [one.cause for one in check(job.evidence)]
 
 
@@ -48,3 +49,7 @@ def test_divided_twice() -> None:
 
 def test_accumulated_and_not_divided() -> None:
     assert scaled(1.0, passes=4) == ["accumulation-not-divided"]
+
+
+def test_several_losses_of_one_batch_belong_together() -> None:
+    assert scaled(1.0, passes=4, batches=1) == []

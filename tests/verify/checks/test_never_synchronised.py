@@ -39,3 +39,11 @@ def test_a_sampler_that_divides_the_data_says_what_was_meant() -> None:
     loader = {"k": "loader", "l": 0, "told": {"num_replicas": 2, "rank": 0}}
     job = alone(start=lambda rank, index: vector("w", rank, index), more=lambda rank: [loader])
     assert [one.cause for one in check(job.evidence)] == ["gradients-never-synchronised"]
+
+
+def test_a_script_that_is_not_distributed_at_all() -> None:
+    def same(rank: int, step: int, index: int) -> list[float]:
+        return vector("g", step, index)
+
+    assert not list(check(alone(own=same).evidence)), "with a process group the data are at fault, not the wrapping"
+    assert [one.cause for one in check(alone(own=same, has_group=False).evidence)] == ["ranks-repeat-the-same-work"]

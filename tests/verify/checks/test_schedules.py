@@ -30,6 +30,7 @@ def test_once_for_each_micro_batch_or_rank() -> None:
     assert paced(4, {"T_max": 100}, passes=4) == ["scheduler-steps-too-often"]
     assert paced(2, {"T_max": 100}) == ["scheduler-steps-too-often"]
     assert paced(3, {"T_max": 100}) == [], "nothing says why"
+    assert paced(4, {"T_max": 28}, passes=4) == [], "made for so many: it ends with the training"
 
 
 def test_accelerate_steps_for_each_rank_by_design_and_its_horizon_must_know() -> None:

@@ -28,3 +28,10 @@ def test_a_state_that_only_one_rank_loaded() -> None:
     (found,) = check(job.evidence)
     assert found.cause == "optimizer-states-differ"
     assert "only rank 0 has one" in found.headline
+
+
+def test_rates_that_are_tried_out_on_the_same_data() -> None:
+    from tests.verify.made import vector
+
+    job = Job(wrapped=False, own=lambda rank, step, index: vector("g", step, index), rate=lambda rank, step: 0.1 + rank)
+    assert not list(check(job.evidence))

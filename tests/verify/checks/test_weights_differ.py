@@ -46,3 +46,11 @@ def test_models_of_their_own_are_no_replicas() -> None:
         wrapped=False, start=lambda rank, index: vector("w", rank, index), reduce=lambda own, rank, index: own[rank]
     )
     assert not list(check(job.evidence))
+
+
+def test_weights_that_were_apart_before_anything_was_reduced() -> None:
+    """Horovod makes a step with gradients of zero to fill the optimizer's state."""
+    zero = {"grad": [[0.0, 0.0, 0.0]] * 2, "own": [None, None]}
+    start = lambda rank, index: vector("w", rank, index)  # noqa: E731
+    job = Job(wrapped=False, start=start, fields=lambda rank, step: zero if step == 0 else {})
+    assert [one.cause for one in check(job.evidence)] == ["initial-weights-differ"]

@@ -98,10 +98,12 @@ def _unsynchronised(
             explains=_CONSEQUENCES,
             quotes=_quotes(rest[0], steps),
         )
+    if not held_back and through and through[-1].get("syncs") is False:
+        held_back, last = True, through[-1]  # DDP decides in its forward pass whether the backward pass will reduce
     if held_back:
         return Found(
             cause="no-sync-around-last-backward",
-            headline=f"The last backward pass before step {number + 1} ({last['line']}) ran under no_sync, so gradients were not "
+            headline=f"The last pass before step {number + 1} ({last['line']}) ran under no_sync, so gradients were not "
             f"reduced: {shown}.",
             line=str(last["line"]),
             pattern="fix-distributed-api-usage",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from phalanx.model import Confidence
-from phalanx.verify.evidence import Evidence, Step
+from phalanx.verify.evidence import Evidence, Record, Step
 from phalanx.verify.found import Found
 from phalanx.verify.reduction import factor_of, reductions
 from phalanx.verify.replicas import calls_of, comparable, replicas_of
@@ -25,6 +25,7 @@ class Scale:
     loss_factor: float | None
     is_mean: bool
     lines: frozenset[str]  # of the backward passes
+    accumulates: bool  # each pass has a batch of its own, or was kept from synchronising
 
 
 def check(evidence: Evidence) -> Iterator[Found]:
@@ -61,7 +62,33 @@ def _scale(evidence: Evidence, optimizer: int, steps: dict[int, Step]) -> Scale 
         loss_factor=known / unscaled if known is not None else None,
         is_mean=bool(backwards) and all(one["kind"] == "mean" for one in backwards),
         lines=frozenset(str(one["line"]) for one in backwards),
+        accumulates=_accumulates(evidence, step, backwards),
     )
+
+
+def _accumulates(evidence: Evidence, step: Step, backwards: list[Record]) -> bool:
+    """Several passes are one batch in parts, and not several losses that belong together."""
+    if any(not all(one["syncs"]) for one in backwards[:-1] if one["syncs"]):
+        return True
+    batches: dict[int, int] = {}
+    for one in evidence.ranks[min(evidence.ranks)].all("batch"):
+        if one["step"] == step.step:
+            batches[one["l"]] = batches.get(one["l"], 0) + 1
+    return len(backwards) in batches.values() or _is_said(evidence, step, backwards)
+
+
+def _is_said(evidence: Evidence, step: Step, backwards: list[Record]) -> bool:
+    """The lines before the step or around the backward pass name it, or count passes by a remainder."""
+    around = [(step.line, range(-4, 1)), *((str(one["line"]), range(-6, 1)) for one in backwards[:1])]
+    for place, offsets in around:
+        name, _, number = place.rpartition(":")
+        if not number.isdigit():
+            continue
+        for offset in offsets:
+            text = evidence.source(f"{name}:{max(1, int(number) + offset)}").lower()
+            if "accum" in text or "micro" in text or (text.startswith("if ") and "%" in text):
+                return True
+    return False
 
 
 def _clipped(step: Step) -> float:
@@ -88,7 +115,7 @@ def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> F
         return _summed(evidence, steps, size)
     if all(_is(one.factor, 1 / size) for one in scales) and (undivided or divided):
         return _divided_twice(evidence, steps, size)
-    accumulates = [one for one in scales if one.passes > 1 and len(one.lines) == 1]
+    accumulates = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
     if (
         len(accumulates) >= max(_FEWEST, len(scales) / 2)
         and undivided

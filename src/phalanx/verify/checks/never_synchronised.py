@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phalanx.verify.evidence import Evidence, Step
+from phalanx.verify.evidence import Evidence, Sketch, Step
 from phalanx.verify.found import NOT_PARALLEL, Found
 from phalanx.verify.replicas import (
     FAR,
@@ -32,12 +32,16 @@ def check(evidence: Evidence) -> Iterator[Found]:
             continue
         ranks = plain[0].ranks
         starts_alike = _start_alike(plain, steps)
-        if _rates_differ(steps) or not (starts_alike or _shards_data(evidence)):
+        held = [evidence.ranks[rank].optimizers[optimizer].hyper for rank in ranks]
+        if _rates_differ(steps) or any(one != held[0] for one in held) or not (starts_alike or _shards_data(evidence)):
             continue
         if _keeps_models_apart(evidence, ranks) and not (starts_alike and _shards_data(evidence)):
             continue
         if _apart(plain, steps):
             yield _found(evidence, optimizer, ranks, steps)
+            return
+        if _repeats(evidence, plain, steps):
+            yield _repeated(evidence, optimizer, ranks, steps)
             return
 
 
@@ -97,6 +101,42 @@ def _apart(plain: list[Replica], steps: list[tuple[int, dict[int, Step]]]) -> bo
     return True
 
 
+def _repeats(evidence: Evidence, plain: list[Replica], steps: list[tuple[int, dict[int, Step]]]) -> bool:
+    """Without any process group, the same weights and the same gradients on all ranks at every step."""
+    if len(steps) < 2 or evidence.framework != "torch" or any(one.all("init") for one in evidence.ranks.values()):
+        return False
+    same = [
+        spread(one.of({rank: values(step) for rank, step in at.items()})) <= SAME
+        for _, at in steps
+        for one in plain
+        for values in (_gradients, _weights)
+    ]
+    return all(same)
+
+
+def _gradients(step: Step) -> tuple[Sketch | None, ...]:
+    return step.grad
+
+
+def _weights(step: Step) -> tuple[Sketch | None, ...]:
+    return step.after
+
+
+def _repeated(
+    evidence: Evidence, optimizer: int, ranks: tuple[int, ...], steps: list[tuple[int, dict[int, Step]]]
+) -> Found:
+    return Found(
+        cause="ranks-repeat-the-same-work",
+        headline=f"{len(ranks)} ranks do the same work: no process group is made, and all compute the same gradients on the same data at every step.",
+        line=evidence.ranks[ranks[0]].optimizers[optimizer].line,
+        pattern="fix-distributed-api-usage",
+        do="Call `dist.init_process_group()`, give each rank its part of the data (DistributedSampler), and wrap the model in DistributedDataParallel.",
+        why="It takes as long as on one device and gives what one device gives.",
+        symptom=NOT_PARALLEL,
+        title="Ranks repeat the same work",
+    )  # fmt: skip
+
+
 def _found(
     evidence: Evidence, optimizer: int, ranks: tuple[int, ...], steps: list[tuple[int, dict[int, Step]]]
 ) -> Found:
@@ -111,21 +151,29 @@ def _found(
         if calls
         else "no collective was called"
     )
-    why_none = "" if has_group else " and no process group was made"
+    if evidence.framework == "horovod":
+        talk = "no gradient was reduced (the optimizer is not Horovod's)"
+    why_none = "" if has_group or evidence.framework == "horovod" else " and no process group was made"
     number, first = steps[-1]
     return Found(
         cause="gradients-never-synchronised",
         headline=f"{len(ranks)} ranks each train a {name} of their own: in {number + 1} steps {talk}{why_none}, and their weights drift apart.",
         line=held.line,
         pattern="fix-distributed-api-usage",
-        do=("Call `dist.init_process_group()` first. " if not has_group else "")
-        + "Wrap the model before the optimizer is made: `model = DistributedDataParallel(model)`, and call it through the wrapper.",
+        do=_cure(evidence.framework, has_group),
         why="Without a reduction of gradients every rank learns from its own part of the data only, and one of the models is saved.",
         symptom=NOT_PARALLEL,
         title="Ranks train without synchronising",
         explains=("weights-diverge", "initial-weights-differ", "gradients-not-synchronised"),
         quotes=tuple((rank, first[rank].line, f"after step {number + 1} the first parameter has norm {_norm(first[rank])}") for rank in ranks[:4]),
     )  # fmt: skip
+
+
+def _cure(framework: str, has_group: bool) -> str:
+    if framework == "horovod":
+        return "Wrap the optimizer: `optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())`, and broadcast the weights from rank 0."
+    first = "" if has_group else "Call `dist.init_process_group()` first. "
+    return f"{first}Wrap the model before the optimizer is made: `model = DistributedDataParallel(model)`, and call it through the wrapper."
 
 
 def _norm(step: Step) -> str:

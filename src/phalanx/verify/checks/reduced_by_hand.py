@@ -8,7 +8,7 @@ from phalanx.model import Confidence
 from phalanx.model.ranks import name_ranks
 from phalanx.verify.evidence import Evidence, Record, Step
 from phalanx.verify.found import Found
-from phalanx.verify.reduction import Reduction, reductions
+from phalanx.verify.reduction import Reduction, factor_over, own_factor, reductions
 from phalanx.verify.replicas import (
     SAME,
     averages_parameters,
@@ -55,12 +55,12 @@ def _judge(evidence: Evidence, looked: Looked, calls: list[Record]) -> Found | N
         return None
     if len(apart) < len(first):
         together = [one for one in first if one.is_reduced]
-        return _partly(apart, together, number, steps, calls) if together and all(one.is_own for one in apart) else None
+        return _partly(apart, together, number, steps, calls) if together and own_factor(apart) is not None else None
     groups = {tuple(members) for rank in evidence.ranks.values() for members in rank.groups().values()}
     small = next((members for members in sorted(groups) if _is_over(members, apart)), None)
     if small is not None:
         return _wrong_group(apart, small, evidence, number, steps, calls)
-    if not all(one.is_own for one in apart):
+    if own_factor(apart) is None:
         return _to_one(apart, number, steps, calls)
     alone = next((members for members in sorted(groups) if len(members) == 1 and _is_used(members, evidence)), None)
     if alone is not None:
@@ -83,7 +83,7 @@ def _is_used(members: tuple[int, ...], evidence: Evidence) -> bool:
 
 def _is_over(members: tuple[int, ...], apart: list[Reduction]) -> bool:
     ranks = set(apart[0].replica.ranks)
-    return set(members) < ranks and len(members) > 1 and all(one.is_mean_of(members) for one in apart)
+    return set(members) < ranks and len(members) > 1 and factor_over(apart, members) is not None
 
 
 def _found(cause: str, title: str, headline: str, line: str, do: str, why: str, one: Reduction, steps: dict[int, Step], *,

@@ -80,7 +80,7 @@ def _pace(one: RankEvidence, told: Record) -> Pace | None:
 
 def _too_often(pace: Pace, size: int) -> Found | None:
     each = pace.each
-    if each < 2 or pace.by == "accelerate":
+    if each < 2 or pace.by == "accelerate" or _fits(pace):
         return None
     passes = {len(step.all("backward")) for step in pace.steps if step.is_looked_at}
     if passes == {each}:
@@ -101,6 +101,11 @@ def _too_often(pace: Pace, size: int) -> Found | None:
         title="Scheduler steps too often",
         explains=_EXPLAINS,
     )  # fmt: skip
+
+
+def _fits(pace: Pace) -> bool:
+    """It ends where the training ends: whoever made it counted its own steps."""
+    return bool(pace.horizon) and 0.9 * pace.horizon <= pace.at <= 1.05 * pace.horizon + 1
 
 
 def _too_short(pace: Pace) -> Found | None:

@@ -38,8 +38,10 @@ def check(evidence: Evidence) -> Iterator[Found]:
 
 
 def _is_one_model(evidence: Evidence, optimizer: int, steps: dict[int, Step]) -> bool:
+    """All gradients are equal, and not only because all ranks have the same data."""
     found = reductions(replicas_of(evidence, optimizer), steps)
-    return bool(found) and all(len(one.replica.ranks) == len(steps) and one.is_reduced for one in found)
+    is_whole = all(len(one.replica.ranks) == len(steps) and one.is_reduced for one in found)
+    return is_whole and any(one.is_telling or one.replica.wrapper is not None for one in found)
 
 
 def _rates(evidence: Evidence, optimizer: int, rates: dict[int, Any], number: int, steps: dict[int, Step]) -> Found:

@@ -8,6 +8,8 @@ from phalanx.blame.quorum import odd_ones
 from phalanx.model.ranks import name_ranks
 from phalanx.verify.evidence import Evidence
 from phalanx.verify.found import Found
+from phalanx.verify.reduction import reductions
+from phalanx.verify.replicas import replicas_of
 
 
 def check(evidence: Evidence) -> Iterator[Found]:
@@ -15,7 +17,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
     for optimizer in evidence.optimizers:
         holders = evidence.holders(optimizer)
         by_rank = {rank: evidence.ranks[rank].steps_of(optimizer) for rank in holders}
-        if len(by_rank) < 2:
+        if len(by_rank) < 2 or not _is_one_model(evidence, optimizer):
             continue
         for number in sorted(set.intersection(*(set(steps) for steps in by_rank.values()))):
             steps = {rank: found[number] for rank, found in by_rank.items()}
@@ -35,6 +37,15 @@ def check(evidence: Evidence) -> Iterator[Found]:
                 yield _found(f"The loss scale of step {number + 1} is not the same on all ranks: {shown}", number, tuple(sorted(odd_ones(scales, scales))),
                              steps[min(steps)].line)  # fmt: skip
                 break
+
+
+def _is_one_model(evidence: Evidence, optimizer: int) -> bool:
+    """Wrapped, or gradients were reduced at some step: scalers of models that are apart may do as they like."""
+    replicas = replicas_of(evidence, optimizer)
+    if any(one.wrapper is not None for one in replicas):
+        return True
+    steps = (at for _, at in evidence.common_steps(optimizer))
+    return any(one.is_telling and one.is_reduced for at in steps for one in reductions(replicas, at))
 
 
 def _found(headline: str, number: int, culprits: tuple[int, ...], line: str) -> Found:

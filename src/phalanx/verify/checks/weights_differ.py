@@ -24,14 +24,16 @@ def check(evidence: Evidence) -> Iterator[Found]:
     if averages_parameters(evidence):
         return
     for optimizer in evidence.optimizers:
+        at_first: Values | None = None
         for number, steps in evidence.common_steps(optimizer):
-            found = _look(evidence, optimizer, number, steps)
+            at_first = at_first or {rank: step.before for rank, step in steps.items()}
+            found = _look(evidence, optimizer, number, steps, at_first)
             if found is not None:
                 yield found
                 break
 
 
-def _look(evidence: Evidence, optimizer: int, number: int, steps: dict[int, Step]) -> Found | None:
+def _look(evidence: Evidence, optimizer: int, number: int, steps: dict[int, Step], at_first: Values) -> Found | None:
     if not comparable(steps):
         return None
     before: Values = {rank: step.before for rank, step in steps.items()}
@@ -41,7 +43,7 @@ def _look(evidence: Evidence, optimizer: int, number: int, steps: dict[int, Step
     lines = {rank: step.line for rank, step in steps.items()}
     if apart:
         made = evidence.ranks[apart[0].ranks[0]].optimizers[optimizer].line
-        if number == 0:
+        if spread(apart[0].of(at_first)) > SAME:
             return _from_the_start(evidence, apart, len(together), before, made, lines)
         return _changed_outside(apart, number, before, lines)
     drifted = [one for one in together if spread(one.of(after)) > SAME]
@@ -68,6 +70,9 @@ def _from_the_start(
         "Do not change or reload the weights after the model is wrapped, or do it on every rank alike: DDP copies rank 0's"
         " weights only when it is made."
         if first.wrapper is not None
+        else "Call `hvd.broadcast_parameters(model.state_dict(), root_rank=0)` before the first step (and"
+        " `hvd.broadcast_optimizer_state(optimizer, root_rank=0)`)."
+        if evidence.framework == "horovod"
         else "Give all ranks rank 0's weights before the first step, `for p in model.parameters(): dist.broadcast(p.data, src=0)`"
         " (buffers too), or wrap the model in DistributedDataParallel, which does it."
     )

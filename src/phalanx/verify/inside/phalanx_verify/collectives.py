@@ -111,25 +111,33 @@ class Calls:
         return self._copied(first, gradients)
 
     def _copied(self, tensor: Any, gradients: Any) -> str:
-        """A tensor of its own, or a flat one, that begins with the numbers of a gradient or a parameter."""
-        import torch
-
+        """A tensor of its own, or a flat one, that begins or ends with the numbers of a gradient or a parameter, divided or not."""
         if tensor.numel() < 2 or not tensor.is_floating_point():
             return ""
         flat = tensor.detach().reshape(-1)
         for leaf in gradients.leaves.values():
             parameter = leaf.ref()
-            if parameter is None or hasattr(parameter, "to_local") or parameter.numel() > flat.numel():
+            if parameter is None or hasattr(parameter, "to_local") or not 1 < parameter.numel() <= flat.numel():
                 continue
-            beginning = flat[: parameter.numel()]
+            ends = (flat[: parameter.numel()], flat[-parameter.numel() :])
             for what, other in (("grad-copy", parameter.grad), ("param-copy", parameter)):
-                if other is not None and other.layout is flat.layout and bool(torch.any(other)):
-                    other = other.detach().reshape(-1)
-                    if torch.equal(other.to(beginning.dtype), beginning):
-                        return what
-                    if what == "param-copy" and torch.equal(other, flat[-parameter.numel() :]):
-                        return what
+                if other is not None and other.layout is flat.layout and any(_is_multiple(other, end) for end in ends):
+                    return what
         return ""
+
+
+def _is_multiple(one: Any, two: Any) -> bool:
+    """Whether two tensors are the same up to a factor: what is averaged is often divided before it is summed."""
+    import torch
+
+    one, two = one.detach().reshape(-1).float(), two.float()
+    sizes = float(torch.linalg.vector_norm(one) * torch.linalg.vector_norm(two))
+    if not sizes > 0:
+        return False
+    # Of two numbers the angle says little: they must be equal, or half.
+    if one.numel() < 4:
+        return bool(torch.equal(one, two)) or bool(torch.equal(one / 2, two))
+    return float(one @ two) / sizes > 1 - 1e-6
 
 
 def _places(gradients: Any) -> dict[int, str]:

@@ -45,8 +45,11 @@ def line() -> str:
 
 
 def caller() -> str:
-    """The package that calls, two frames up: `lightning`, `transformers`, …; for what frameworks do by themselves."""
+    """The package that calls: `lightning`, `transformers`, …; for what frameworks do by themselves."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if not frame.f_code.co_filename.startswith(_OURS) and package != "torch":
+            return package
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame is not None else ""
+    return ""

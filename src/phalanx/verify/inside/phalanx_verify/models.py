@@ -41,7 +41,13 @@ class Models:
         self.known[id(module)] = model
         inside = self._wrapper_of(module)
         self.observer.write(
-            "model", m=model.number, kind=model.kind, cls=type(module).__name__, line=line(), inside=inside
+            "model",
+            m=model.number,
+            kind=model.kind,
+            cls=type(module).__name__,
+            line=line(),
+            inside=inside,
+            layers=_layers(module),
         )
         return model
 
@@ -89,6 +95,7 @@ class Models:
             fields: dict[str, Any] = {"m": model.number, "training": training, "line": line()}
             if observer.is_looking:
                 fields |= {"mark": mark_of((args, kwargs)), "rng": random_state(), "dropout": _drops(module, model)}
+                fields |= {"syncs": bool(module.require_backward_grad_sync)} if model.kind == "ddp" else {}
             observer.note("forward", **fields)
         elif not has_grad and self.outside < (8 if observer.settings.sample else _MOST_OUTSIDE):
             self.outside += 1

@@ -20,6 +20,10 @@ class Held:
         self.ref = weakref.ref(optimizer)
         self.steps = 0
         self.told: list[Any] = []  # its parameters when they were last told
+        self.models, self.is_named = (
+            0,
+            False,
+        )  # how many models were known then, and whether all its parameters lie in one
         self.before: dict[str, Any] = {}
 
     def parameters(self) -> list[Any]:
@@ -118,12 +122,15 @@ class Optimizers:
     def _tell(self, held: Held, optimizer: Any) -> None:
         """What it holds, when that is new: names are known once the model has been called."""
         parameters = held.parameters()
-        if len(parameters) == len(held.told) and all(one() is two for one, two in zip(held.told, parameters)):
+        models = self.observer.parts["models"]
+        is_known = len(parameters) == len(held.told) and all(one() is two for one, two in zip(held.told, parameters))
+        if is_known and (held.is_named or len(models.known) == held.models):
             return
-        held.told = [weakref.ref(one) for one in parameters]
-        names = self.observer.parts["models"].names()
+        held.told, held.models = [weakref.ref(one) for one in parameters], len(models.known)
+        names = models.names()
+        held.is_named = all(id(one) in names for one in parameters)
         groups = [place for place, group in enumerate(optimizer.param_groups) for _ in group["params"]]
-        rows = [[*names.get(id(one), (None, f"#{place}")), list(one.shape), str(one.dtype).split(".")[-1],
+        rows = [[*(names.get(id(one)) or (_nowhere(one), f"#{place}")), list(one.shape), str(one.dtype).split(".")[-1],
                  bool(one.requires_grad), groups[place], _shard(one)] for place, one in enumerate(parameters)]  # fmt: skip
         hyper = [{name: _plain(group[name]) for name in _HYPER if name in group} for group in optimizer.param_groups]
         self.observer.write(
@@ -167,6 +174,14 @@ def _shard(parameter: Any) -> Any:
     where = mesh.get_coordinate() or []
     split = [int(place) for place, kind in zip(where, parameter.placements) if not kind.is_replicate()]
     return [split, list(local(parameter).shape), sorted(int(one) for one in mesh.mesh.flatten().tolist())]
+
+
+def _nowhere(parameter: Any) -> int | None:
+    """-1 for what still lies in a module or a variable, though in none that was called; None for what lies nowhere else."""
+    import gc
+
+    held = (one for one in gc.get_referrers(parameter) if isinstance(one, dict))
+    return -1 if any(value is parameter for one in held for value in list(one.values())) else None
 
 
 def _number(value: Any) -> float | None:

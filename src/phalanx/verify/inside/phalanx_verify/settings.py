@@ -32,7 +32,7 @@ class Settings:
     def looks_at(self, step: int) -> bool:
         """Whether this step is fingerprinted. All ranks must choose the same ones, so only its number decides."""
         if self.sample:
-            return step in (1, 2) or (step >= 100 and step % 500 == 0)
+            return step in (0, 1) or step % 500 == 0
         if step < _DENSE:
             return True
         return next((step % every == 0 for below, every in _SPARSE if step < below), step % 128 == 0)
