@@ -12,6 +12,7 @@ from phalanx.lint.tree import Binding, Scope
 
 _DEPTH = 8
 _IN_PLACE = frozenset({"all_reduce", "broadcast", "allreduce_", "broadcast_", "all_gather", "reduce"})
+_AGREES = frozenset({"broadcast", "all_reduce", "allreduce", "reduce", "all_gather", "gather", "reduce_boolean_decision", "broadcast_object_list", "gather_for_metrics"})  # fmt: skip
 _LOADER, _SAMPLER = "torch.utils.data.DataLoader", "torch.utils.data.DistributedSampler"
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.zip"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "datetime.datetime.now"})
@@ -105,7 +106,11 @@ class LocalData:
     def _look(self, name: ast.Name, scope: Scope, key: object) -> bool:
         self._busy.add(key)
         try:
-            return any(self._bound(name.id, b, where) for b, where in self.inference.reaching(name.id, name, scope))
+            found = self.inference.reaching(name.id, name, scope)
+            last = found[0] if found else None
+            if last is not None and last[0].value is not None and self._reduces(last[0].value, last[1]):
+                return False  # what was local before has been agreed on
+            return any(self._bound(name.id, b, where) for b, where in found)
         finally:
             self._busy.discard(key)
 
@@ -140,18 +145,22 @@ class LocalData:
             return False
         self._busy.add(key)
         try:
-            fields = [] if self._is_reduced_field(node, scope) else self.inference.fields(node, scope)
-            own = [item for item in fields if getattr(node.value, "id", "") == "self"]
-            return any(self._bound("", b, where) for b, where in own) or self._was_told(node, scope)
+            is_own = getattr(node.value, "id", "") == "self"
+            fields = self.inference.fields(node, scope) if is_own else []
+            local = any(self._bound("", b, where) for b, where in fields)
+            return (local and not self._is_reduced_field(node.attr, scope)) or self._was_told(node, scope)
         finally:
             self._busy.discard(key)
 
-    def _is_reduced_field(self, node: ast.Attribute, scope: Scope) -> bool:
-        text = ast.unparse(node)
+    def _is_reduced_field(self, name: str, scope: Scope) -> bool:
+        """Whether a method of the class hands the field to a collective."""
+        owner = self.inference.owner_of(scope)
         return any(
-            text in ast.unparse(call) and any(o.name != "backward" for o in self.collectives.reached([call], where))
+            where.function is not None
+            and where.function.owner is owner
+            and any(isinstance(item, ast.Attribute) and item.attr == name for item in ast.walk(call))
+            and any(o.name != "backward" for o in self.collectives.reached([call], where))
             for call, where in scope.module.calls
-            if where.function is not None and where.function.owner is self.inference.owner_of(scope)
         )
 
     def _was_told(self, node: ast.Attribute, scope: Scope) -> bool:
@@ -204,6 +213,8 @@ class LocalData:
 
     def _reduces(self, node: ast.AST, scope: Scope) -> bool:
         """Whether an expression holds a call that reaches a collective: its result is agreed on."""
+        if any(isinstance(item, ast.Call) and getattr(item.func, "attr", "") in _AGREES for item in ast.walk(node)):
+            return True
         return any(
             o.name != "backward" and not o.name.startswith("forward of")
             for o in self.collectives.reached([node], scope)

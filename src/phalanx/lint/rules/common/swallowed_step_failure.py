@@ -51,6 +51,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.patterns import calls_below, following
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -64,6 +65,7 @@ RULE = Rule(
     needs=("except",),
 )
 
+_AGREES = frozenset({"all_reduce", "allreduce", "all_gather_object", "broadcast_object_list"})
 _EXITS = frozenset({"exit", "_exit", "abort", "quit"})
 _BROAD = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError")
 
@@ -73,7 +75,7 @@ def check(context: Context) -> Iterator[Hit]:
     for node, scope in context.module.nodes[ast.Try]:
         if not isinstance(node, ast.Try) or not context.loops_around(node):
             continue
-        reached = context.collectives.reached(node.body, scope)
+        reached = [] if _agrees_after(node, context) else context.collectives.reached(node.body, scope)
         for handler in node.handlers if reached else ():
             kind = ast.unparse(handler.type) if handler.type is not None else "Exception"
             if any(word in kind for word in _BROAD) and not _ends(handler, context, scope):
@@ -85,6 +87,11 @@ def check(context: Context) -> Iterator[Hit]:
 def _ends(handler: ast.ExceptHandler, context: Context, scope: Scope) -> bool:
     """Whether no path through the handler goes on with the next step, or the handler itself synchronises."""
     return not _goes_on(handler.body, context, scope) or bool(context.collectives.reached(handler.body, scope))
+
+
+def _agrees_after(node: ast.Try, context: Context) -> bool:
+    """Whether ranks tell each other after the block that one of them failed."""
+    return any(getattr(call.func, "attr", "") in _AGREES for call in calls_below(following(context, node)))
 
 
 def _goes_on(block: list[ast.stmt], context: Context, scope: Scope) -> bool:
