@@ -103,7 +103,7 @@ def test_a_finding_on_a_twin_is_a_false_alarm() -> None:
 
 def test_what_was_cut_off_is_broken_and_not_found() -> None:
     mark = silent.silent_mark(FAULT, Verified(FAULT.name, False, -1, 300.0, None, "Killed"), {})
-    assert (mark.broken, mark.found, mark.summary) == (True, False, "Killed")
+    assert (mark.broken, mark.found, mark.culprit_exact, mark.summary) == (True, False, False, "Killed")
     crashed = silent.silent_mark(FAULT, Verified(FAULT.name, True, 1, 1.0, None, "Traceback"), {})
     assert (crashed.broken, crashed.false_alarm) == (True, False)
 

@@ -60,7 +60,7 @@ def silent_mark(fault: Fault, result: Verified, causes: Mapping[str, frozenset[s
         cause_in_three=ill and any(one.get("cause") in same for one in findings[:3]),
         symptom=ill and plain.symptom_first,
         line=ill and _names_line(fault, verdict),
-        culprit_exact=ill and plain.culprit_exact,
+        culprit_exact=ill and bool(verdict) and plain.culprit_exact,
         innocent_accused=bool(accused - set(fault.culprit_ranks)) if ill else bool(accused),
         false_alarm=not ill and result.alarmed,
         broken=result.report is None or result.status not in (0, 1),
