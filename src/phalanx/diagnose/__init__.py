@@ -69,7 +69,7 @@ def judge_observations(seen: Observations, rules: Sequence[Rule]) -> tuple[Repor
     history = History(seen, world)
     claims = apply_rules(rules, seen, history)
     fired = frozenset(claim.rule.code for claim in claims if claim.rule is not None)
-    findings = judge(claims, history)
+    findings = judge(claims, history, rules)
     missing = [*helpful(seen.unchecked, findings), *what_was_not_checked(findings, history)]
     read = tuple(file.name for file in seen.files)
     empty = () if findings or any(file.has_output for file in seen.files) else read

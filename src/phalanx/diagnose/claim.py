@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from phalanx.blame import NOBODY, Accusation
 from phalanx.knowledge import Rule
@@ -78,6 +78,26 @@ class Claim:
     def is_communication(self) -> bool:
         """Ranks failed to meet: somebody else may have caused what they say."""
         return is_about_peers(self.symptom)
+
+    @property
+    def is_open(self) -> bool:
+        """The rule does not say itself what is wrong with whom."""
+        return self.depth is not Claims.CAUSE or self.blame is Blame.NOBODY
+
+    def explained_by(self, rule: Rule, proof: Proof) -> Claim:
+        """The same evidence and the same accused, told by a rule that knows why."""
+        return replace(
+            self,
+            rule=rule,
+            cause=rule.cause,
+            title=rule.title,
+            summary=rule.summary,
+            depth=rule.claims,
+            blame=rule.blame,
+            priority=rule.priority,
+            confidence=rule.confidence,
+            proofs=(*self.proofs, proof),
+        )
 
     @property
     def captures(self) -> dict[str, str]:

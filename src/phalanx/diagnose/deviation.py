@@ -7,24 +7,20 @@ the rank that stood at another line of the user's code took another path.
 from __future__ import annotations
 
 import re
-import signal
 from collections import Counter
 from dataclasses import dataclass
 
 from phalanx.diagnose.accuse import OWN_KEY
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
+from phalanx.diagnose.ran_out import ended_well
 from phalanx.diagnose.statements import stated_otherwise
-from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Frame, Stage
-from phalanx.sources.readers.exits import CLOSING
+from phalanx.knowledge.rule import Claims
+from phalanx.model import EventKind
 
 _OF_LOGS = frozenset((EventKind.EXCEPTION, EventKind.TIMEOUT, EventKind.LINE, EventKind.STACK, EventKind.EXIT))
 _MEETS = re.compile(
     r"barrier|all_?reduce|all_?gather|gather|scatter|broadcast|reduce|all_to_all|backward\(|state_dict|\.step\(|model\(|net\(|wait\("
-)
-_ASIDE = re.compile(
-    r"sav|checkpoint|ckpt|eval|valid|test|log|report|metric|export|settings|config|restore|resume", re.I
 )
 
 
@@ -52,10 +48,7 @@ def deviation_of(claim: Claim, history: History) -> Deviation | None:
     """Nothing where the claim has a cause of its own, accuses nobody, or nothing tells where the accused was."""
     if not claim.is_communication or not claim.culprits or history.is_supervised:
         return None
-    is_open = (
-        claim.depth is not Claims.CAUSE or claim.blame is Blame.NOBODY
-    )  # the rule does not say itself what is wrong with whom
-    stated = stated_otherwise(history) if is_open else None
+    stated = stated_otherwise(history) if claim.is_open else None
     if stated is not None and claim.culprits == {stated.rank} and stated.cause in _STATED:
         said = f"It had stated {stated.own} where all others state {stated.common}."
         return Deviation(stated.cause, said, _STATED[stated.cause])
@@ -73,28 +66,10 @@ def deviation_of(claim: Claim, history: History) -> Deviation | None:
 
 def _by_end(accused: frozenset[int], others: frozenset[int], history: History) -> Deviation | None:
     """The accused had ended well while the others still called."""
-    left = {rank for rank, code in history.exit_codes.items() if code == 0}
-    left |= {rank.number for rank in history.world.ranks if rank.finished and rank.exit_code in (None, 0)}
-    told = history.exit_codes.keys()
-    # The agent closes whoever still runs: were there more of these than ranks that ended so, the accused ran, too.
-    ended = sum(code == -signal.SIGTERM for code in history.exit_codes.values())
-    closed = sum(event.source == CLOSING for event in history.seen.events) > ended
-    if (
-        history.world.launcher == "torchrun"
-        and len(others) > 1
-        and others <= told
-        and not accused & told
-        and not closed
-    ):
-        left |= accused  # its summary names whoever failed, and it had to end nobody
-    if not accused <= left or others & left:
+    if not ended_well(accused, others, history):
         return None
-    steps = {rank.number: rank.last_step for rank in history.world.ranks if rank.last_step is not None}
-    own = [steps[rank] for rank in accused if rank in steps]
-    theirs = [steps[rank] for rank in others if rank in steps]
-    if own and theirs and max(own) < min(theirs):
-        return Deviation("uneven-steps", "It ran fewer steps than the others and had ended by then.", _UNEVEN)
-    if own and theirs:
+    steps = {rank.number for rank in history.world.ranks if rank.last_step is not None}
+    if steps & accused and steps & others:
         said = "It had ended by then with as many steps as the others: it left out a call on the way, or the others made one more."
         return Deviation("skipped-collective", said, _CONDITION)
     return Deviation("early-exit", "It had ended by then, without an error.", ("fix-behavior-logic", *_UNEVEN))
@@ -115,18 +90,8 @@ def _by_place(claim: Claim, others: frozenset[int], history: History) -> Deviati
     if not _MEETS.search(there.source):
         said = f"It was busy at {there.place} all that time."
         return Deviation("rank-stuck-in-user-code", said, ("fix-behavior-logic", "fix-communication-configuration"))
-    mine, common = _where_they_part(theirs, ours)
-    is_further = mine.file == common.file and mine.function == common.function and mine.line > common.line
-    is_training = claim.stage in (None, Stage.TRAIN)
-    if is_further and is_training and 0 not in accused and not _ASIDE.search(f"{there.function} {mine.source}"):
-        return Deviation("uneven-steps", "It had left the loop that the others were still in.", _UNEVEN)
     if "new_group(" in here.source:
         said = "It did not create a group that the others create; all ranks must call `new_group`, its members or not."
         return Deviation("new-group-not-called-by-all", said, _CONDITION)
     said = "It made a call there that the others do not make at that point."
     return Deviation("rank-conditional-collective", said, _CONDITION)
-
-
-def _where_they_part(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> tuple[Frame, Frame]:
-    """The first frames, from the outermost, in which two stacks differ."""
-    return next(((a, b) for a, b in zip(one, other, strict=False) if a != b), (one[-1], other[-1]))

@@ -27,7 +27,7 @@ _SIGNALS_FROM = 128  # a shell's way to tell a signal
 def values_of(claim: Claim, history: History) -> dict[str, str]:
     """What every text of a rule may name besides the captures of its evidence."""
     printers, accused, world = claim.printers, claim.culprits, history.world.all_ranks
-    waiting = printers - accused if claim.is_about_others else claim.victims - accused
+    waiting = (printers - accused if claim.is_about_others else frozenset()) or claim.victims - accused
     captured = claim.captures
     values = {
         "who": name_or_count(accused or printers, world),

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from phalanx.diagnose.accuse import accuse_all
 from phalanx.diagnose.agreement import find_disagreements
-from phalanx.diagnose.claim import SPECIFIC, Claim
+from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
 from phalanx.diagnose.deviation import deviation_of
 from phalanx.diagnose.finding import as_finding
 from phalanx.diagnose.history import History
+from phalanx.diagnose.ran_out import ran_out_of_batches
 from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
+from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Finding, Stage
+from phalanx.model import EventKind, Finding, Role, Stage
 from phalanx.model.facts.stall import is_beyond_recorders
+from phalanx.sources.facts import fact_event
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 _MOST_FINDINGS = 12
@@ -24,7 +28,7 @@ _MOST_FINDINGS = 12
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
 
 
-def judge(claims: list[Claim], history: History) -> list[Finding]:
+def judge(claims: list[Claim], history: History, rules: Sequence[Rule] = ()) -> list[Finding]:
     """The findings, best first. Each stage takes the claims of the one before and returns new ones."""
     if history.was_only_interrupted:
         return []  # whatever ranks said while they were ended says nothing of the job
@@ -34,7 +38,7 @@ def judge(claims: list[Claim], history: History) -> list[Finding]:
     found = _set_back_launchers(_set_back_later_attempts(found, history), history)
     if not any(claim.fatal for claim in found):
         found += find_silent_hang(history)
-    found = [_with_deviation(claim, history) for claim in accuse_all(found, history)]
+    found = [_with_deviation(claim, history, rules) for claim in accuse_all(found, history)]
     ordered = sorted(found, key=lambda claim: _weight(claim, history), reverse=True)
     return [as_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
@@ -53,8 +57,15 @@ def _placed(claim: Claim, history: History) -> Claim:
     return replace(claim, stage=stage, ended_its_rank=ended, fatal=claim.fatal or ended, symptom=symptom)
 
 
-def _with_deviation(claim: Claim, history: History) -> Claim:
-    """The claim with what the accused did instead, where that is known."""
+def _with_deviation(claim: Claim, history: History, rules: Sequence[Rule]) -> Claim:
+    """The claim with what the accused did instead, where that is known: by a rule of its own, if there is one for that fact."""
+    fact = ran_out_of_batches(claim, history) if claim.is_open else None
+    rule = next(
+        (rule for rule in rules for spec in rule.evidence if fact and spec.fact and spec.fact.id == fact.id), None
+    )
+    if fact is not None and rule is not None:
+        shown = Proof(fact_event(fact, claim.roots[0].event.file if claim.roots else ""), Role.SUPPORTS, fact.texts())
+        return claim.explained_by(rule, shown)
     found = deviation_of(claim, history)
     return claim if found is None else replace(claim, cause=found.cause, deviation=found.says, pointed=found.patterns)
 

@@ -59,6 +59,47 @@ def scope_of(tree: ast.Module, line: int) -> ast.AST:
     return max(around, key=lambda node: node.lineno, default=tree)
 
 
+def around(file: str, line: int, *kinds: type[ast.AST]) -> list[ast.AST]:
+    """The statements of these kinds within the line's function that hold the line, the outermost first."""
+    tree = parse_source(file)
+    if tree is None:
+        return []
+    held = (node for node in ast.walk(scope_of(tree, line)) if isinstance(node, kinds))
+    holding = [node for node in held if node.lineno < line <= (node.end_lineno or 0)]  # type: ignore[attr-defined]
+    return sorted(holding, key=lambda node: node.lineno)  # type: ignore[attr-defined]
+
+
+def data_loop(frame: Frame, left_at: int | None = None) -> ast.For | None:
+    """The innermost loop over data that holds a line, and that `left_at`, a line of the same function, lies behind.
+
+    A loop with a number of passes or with a `break` of its own may be left for another reason than that the data ended.
+    """
+    loops = [node for node in around(frame.file, frame.line, ast.For) if isinstance(node, ast.For)]
+    for loop in reversed(loops):
+        counted = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) in (
+            "range",
+            "itertools.count",
+            "count",
+        )
+        if counted or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
+            continue
+        if left_at is None or left_at > (loop.end_lineno or 0):
+            return loop
+    return None
+
+
+def leaves_early(frame: Frame) -> bool:
+    """Whether the function around a line may end the process or return before its last statement."""
+    tree = parse_source(frame.file)
+    if tree is None:
+        return True
+    scope = scope_of(tree, frame.line)
+    last = scope.body[-1] if isinstance(scope, ast.FunctionDef) else None
+    calls = (ast.unparse(node.func) for node in ast.walk(scope) if isinstance(node, ast.Call))
+    returns = any(isinstance(node, ast.Return) and node is not last for node in ast.walk(scope))
+    return returns or any(name.rsplit(".", 1)[-1] in ("exit", "_exit", "quit") for name in calls)
+
+
 def _tell(node: ast.If | ast.While, line: int) -> str | None:
     test = " ".join(ast.unparse(node.test).split())
     if not is_about_ranks(node.test) or node.lineno <= line < node.body[0].lineno:

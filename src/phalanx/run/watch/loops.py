@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from phalanx.model import Frame
-from phalanx.sources.user_code import parse_source, scope_of
+from phalanx.sources.user_code import around, parse_source, scope_of
 
 Pass = tuple[str, str, str, int]  # file, function, the loop's variable, its value
 
@@ -109,20 +109,6 @@ def _counter_of(loop: ast.AST) -> str:
     if isinstance(target, ast.Tuple) and target.elts:
         target = target.elts[0]
     return target.id if isinstance(target, ast.Name) else ""
-
-
-def around(file: str, line: int, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-    """The statements of these kinds within the line's function that hold the line, the outermost first."""
-    tree = parse_source(file)
-    if tree is None:
-        return
-    scope = scope_of(tree, line)
-    holding = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, kinds) and node.lineno < line <= (node.end_lineno or 0)  # type: ignore[attr-defined]
-    ]
-    yield from sorted(holding, key=lambda node: node.lineno)  # type: ignore[attr-defined]
 
 
 def changing_names(scope: ast.AST) -> set[str]:

@@ -15,8 +15,8 @@ from phalanx.blame.strategies.wait_cycle import circles as all_circles
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, name_of, value_of
-from phalanx.run.watch.loops import around, changing_names, passes_of
-from phalanx.sources.user_code import parse_source, scope_of
+from phalanx.run.watch.loops import changing_names, passes_of
+from phalanx.sources.user_code import around, parse_source, scope_of
 
 _C10D = "torch/distributed/distributed_c10d.py"
 SENDS = ("send", "send_object_list", "isend")
