@@ -27,7 +27,7 @@ _ANSWERS = re.compile(r"dump signal (?:due to|from another rank)")
 OWN_KEY = re.compile(r"//(?:cpu|cuda)//\d+/(?P<rank>\d+)$")  # where a rank of a group leaves its address
 _CRASHES = ("fail.memory-issue", "fail.segmentation-fault")  # symptoms of native code that breaks
 _COORDINATOR = "coordinator/cluster_coordinator.py"  # of TensorFlow's parameter servers
-_UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
+UNREACHED = re.compile(r"client socket has timed out after|failed to connect|Connection refused|connect\(\) timed out")
 
 
 def accuse_all(claims: Sequence[Claim], history: History) -> list[Claim]:
@@ -194,7 +194,7 @@ def _never_met(claim: Claim, history: History) -> frozenset[int]:
     if missing == {len(unseen)}:
         return unseen  # as many did not join as nothing is seen of
     apart = frozenset(
-        event.rank for event in history.exceptions if event.rank is not None and _UNREACHED.search(event.text)
+        event.rank for event in history.exceptions if event.rank is not None and UNREACHED.search(event.text)
     )
     return apart if missing == {len(apart)} else frozenset()
 

@@ -28,7 +28,7 @@ def cause_confidence(claim: Claim) -> Confidence:
     """How sure it is why: a claim that only tells what happened leaves that open."""
     if claim.rule is None:
         return Confidence.POSSIBLE if claim.depth is not Claims.CAUSE else claim.confidence
-    if claim.depth is Claims.CAUSE or claim.deviation:
+    if claim.depth is Claims.CAUSE or claim.is_explained:
         return claim.confidence
     return min(claim.confidence, Confidence.LIKELY, key=lambda one: one.weight)
 

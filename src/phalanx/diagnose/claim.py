@@ -51,8 +51,7 @@ class Claim:
     victims: frozenset[int] = frozenset()
     ended_its_rank: bool = False  # by an exception, where the rule's fault need not end a job
     patterns: tuple[str, ...] = ()  # fixes that come first where no rule gives any
-    pointed: tuple[str, ...] = ()  # patterns of the rule's fixes that the evidence points to
-    deviation: str = ""  # where the accused was instead
+    is_explained: bool = False  # by what the accused did instead
 
     @property
     def culprits(self) -> frozenset[int]:
@@ -89,14 +88,11 @@ class Claim:
         return replace(
             self,
             rule=rule,
-            cause=rule.cause,
+            cause=proof.captures.get("cause", rule.cause),
             title=rule.title,
             summary=rule.summary,
-            depth=rule.claims,
-            blame=rule.blame,
-            priority=rule.priority,
-            confidence=rule.confidence,
             proofs=(*self.proofs, proof),
+            is_explained=True,
         )
 
     @property

@@ -1,97 +1,119 @@
-"""Why the accused rank did not come to where the others waited, as far as their ends and stacks tell.
+"""Why the accused rank did not come to where the others waited, as far as their ends, stacks and words tell.
 
-A wait or a lost connection says that a rank is missing, never why. The rank that left with success ran out of work or left out a call;
-the rank that stood at another line of the user's code took another path.
+A wait or a lost connection says that a rank is missing, never why. Each function below knows one reason and returns it as a fact;
+the rule for that fact has the words.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from phalanx.diagnose.accuse import OWN_KEY
-from phalanx.diagnose.claim import Claim
+from phalanx.diagnose.accuse import OWN_KEY, UNREACHED
+from phalanx.diagnose.claim import Claim, Proof
 from phalanx.diagnose.history import History
-from phalanx.diagnose.ran_out import ended_well
+from phalanx.diagnose.ran_out import MEETS, ended_well, ran_out_of_batches
 from phalanx.diagnose.statements import stated_otherwise
+from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Claims
-from phalanx.model import EventKind
+from phalanx.model import EventKind, Role
+from phalanx.model.fact import Fact
+from phalanx.model.facts import make_fact
+from phalanx.sources.facts import fact_event
 
 _OF_LOGS = frozenset((EventKind.EXCEPTION, EventKind.TIMEOUT, EventKind.LINE, EventKind.STACK, EventKind.EXIT))
-_MEETS = re.compile(
-    r"barrier|all_?reduce|all_?gather|gather|scatter|broadcast|reduce|all_to_all|backward\(|state_dict|\.step\(|model\(|net\(|wait\("
-)
+_ADDRESS = re.compile(r"connect to \(?\[?(?P<host>[^\s,()\]]+)\]?(?:, |:)(?P<port>\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
-    """The cause, a sentence that tells it, and the patterns of the fixes that fit it best."""
-
-    cause: str
-    says: str
-    patterns: tuple[str, ...]
-
-
-_CONDITION = ("fix-behavior-logic", "fix-distributed-api-usage")
-_UNEVEN = ("fix-batch-size-or-data-partition", "fix-behavior-logic")
-_STATED = {
-    "world-size-differs": ("fix-communication-configuration", "fix-consistency-between-devices"),
-    "master-port-differs": ("fix-communication-configuration", "fix-consistency-between-devices"),
-    "model-differs-between-ranks": ("fix-consistency-between-devices", "fix-model-construction"),
-    "versions-differ-between-ranks": ("fix-consistency-between-devices", "fix-dependency-version"),
-    "uneven-steps": _UNEVEN,
-}
+def with_deviation(claim: Claim, history: History, rules: Sequence[Rule]) -> Claim:
+    """The claim told by the rule for what the accused did instead, where that is known."""
+    if not claim.is_communication or not claim.culprits or not claim.is_open:
+        return claim
+    fact = next((fact for find in _REASONS if (fact := find(claim, history)) is not None), None)
+    rule = next(
+        (rule for rule in rules for spec in rule.evidence if fact and spec.fact and spec.fact.id == fact.id), None
+    )
+    if fact is None or rule is None:
+        return claim
+    shown = fact_event(fact, claim.roots[0].event.file if claim.roots else "")
+    return claim.explained_by(rule, Proof(shown, Role.SUPPORTS, fact.texts()))
 
 
-def deviation_of(claim: Claim, history: History) -> Deviation | None:
-    """Nothing where the claim has a cause of its own, accuses nobody, or nothing tells where the accused was."""
-    if not claim.is_communication or not claim.culprits or history.is_supervised:
+def _fact(kind: str, claim: Claim, **fields: object) -> Fact:
+    return make_fact(f"deviation.{kind}", fields, ranks=tuple(sorted(claim.culprits)), source="source")
+
+
+def _states_otherwise(claim: Claim, history: History) -> Fact | None:
+    stated = None if history.is_supervised else stated_otherwise(history)
+    if stated is None or claim.culprits != {stated.rank} or not stated.what:
         return None
-    stated = stated_otherwise(history) if claim.is_open else None
-    if stated is not None and claim.culprits == {stated.rank} and stated.cause in _STATED:
-        said = f"It had stated {stated.own} where all others state {stated.common}."
-        return Deviation(stated.cause, said, _STATED[stated.cause])
-    if claim.depth is Claims.CAUSE or not claim.is_about_others:
+    return _fact("states-otherwise", claim, cause=stated.cause, what=stated.what, own=stated.own, common=stated.common)
+
+
+def _missed_rendezvous(claim: Claim, history: History) -> Fact | None:
+    """As many came as the store counted: the accused called another place, or was never started."""
+    told = next((proof.captures for proof in claim.roots if {"joined", "size"} <= proof.captures.keys()), None)
+    if told is None:
         return None
+    fields = {name: int(told[name]) for name in ("joined", "size", "seconds") if name in told}
+    tried = [event for event in history.exceptions if event.rank in claim.culprits and UNREACHED.search(event.text)]
+    address = next((match for event in tried if (match := _ADDRESS.search(event.text))), None)
+    if address is not None:
+        fields.pop("seconds", None)
+        return _fact("other-store", claim, address=f"{address['host']}:{address['port']}", **fields)
+    return _fact("never-started", claim, **fields) if not claim.culprits & history.world.seen else None
+
+
+def _same_rank_twice(claim: Claim, history: History) -> Fact | None:
     awaited = ((OWN_KEY.search(proof.captures.get("key", "")), proof.event.rank) for proof in claim.roots)
     if any(key is not None and rank in claim.culprits and int(key["rank"]) == rank for key, rank in awaited):
-        said = "It waits there for its own address itself, so its process took another rank, which another has too."
-        return Deviation("duplicate-rank", said, ("fix-communication-configuration", "fix-consistency-between-devices"))
-    if any(proof.event.kind not in _OF_LOGS or proof.event.source in ("trace", "watch") for proof in claim.roots):
-        return None
-    others = history.world.all_ranks - claim.culprits
-    return _by_end(claim.culprits, others, history) or _by_place(claim, others, history)
+        return _fact("same-rank-twice", claim)
+    return None
 
 
-def _by_end(accused: frozenset[int], others: frozenset[int], history: History) -> Deviation | None:
+def _is_settled(claim: Claim, history: History) -> bool:
+    """The rule knows the cause, or a watch or a trace saw more than ends and lines can tell."""
+    if history.is_supervised or claim.depth is Claims.CAUSE or not claim.is_about_others:
+        return True
+    return any(proof.event.kind not in _OF_LOGS or proof.event.source in ("trace", "watch") for proof in claim.roots)
+
+
+def _left_early(claim: Claim, history: History) -> Fact | None:
     """The accused had ended well while the others still called."""
-    if not ended_well(accused, others, history):
+    others = history.world.all_ranks - claim.culprits
+    if _is_settled(claim, history) or not ended_well(claim.culprits, others, history):
         return None
     steps = {rank.number for rank in history.world.ranks if rank.last_step is not None}
-    if steps & accused and steps & others:
-        said = "It had ended by then with as many steps as the others: it left out a call on the way, or the others made one more."
-        return Deviation("skipped-collective", said, _CONDITION)
-    return Deviation("early-exit", "It had ended by then, without an error.", ("fix-behavior-logic", *_UNEVEN))
+    as_many = bool(steps & claim.culprits and steps & others)
+    return _fact("left-early", claim, as_many_steps=as_many, cause="skipped-collective" if as_many else "early-exit")
 
 
-def _by_place(claim: Claim, others: frozenset[int], history: History) -> Deviation | None:
+def _elsewhere(claim: Claim, history: History) -> Fact | None:
     """The accused stood at another line of the user's code than most."""
-    accused, stacks = claim.culprits, history.stacks
+    stacks = history.stacks
+    others = history.world.all_ranks - claim.culprits
     usual = Counter(stacks[rank] for rank in others if rank in stacks).most_common(1)
-    own = {stacks[rank] for rank in accused if rank in stacks}
-    if not usual or len(own) != 1 or usual[0][0] in own:
+    own = {stacks[rank] for rank in claim.culprits if rank in stacks}
+    if _is_settled(claim, history) or not usual or len(own) != 1 or usual[0][0] in own:
         return None
-    ours, theirs = usual[0][0], own.pop()
-    there, here = theirs[-1], ours[-1]
+    there, here = own.pop()[-1], usual[0][0][-1]
+    cause = "rank-conditional-collective"
+    more: dict[str, object] = {}
     if (there.file, there.line) == (here.file, here.line):
-        said = "It made the same call from another place of the script, so in another order."
-        return Deviation("reordered-collectives", said, _CONDITION)
-    if not _MEETS.search(there.source):
-        said = f"It was busy at {there.place} all that time."
-        return Deviation("rank-stuck-in-user-code", said, ("fix-behavior-logic", "fix-communication-configuration"))
-    if "new_group(" in here.source:
-        said = "It did not create a group that the others create; all ranks must call `new_group`, its members or not."
-        return Deviation("new-group-not-called-by-all", said, _CONDITION)
-    said = "It made a call there that the others do not make at that point."
-    return Deviation("rank-conditional-collective", said, _CONDITION)
+        cause, more = "reordered-collectives", {"order": True}
+    elif not MEETS.search(there.source):
+        cause, more = "rank-stuck-in-user-code", {"busy_at": there.place}
+    elif "new_group(" in here.source:
+        cause, more = "new-group-not-called-by-all", {"new_group": True}
+    return _fact("elsewhere", claim, place=there.place, others_at=here.place, cause=cause, **more)
+
+
+_REASONS: tuple[Callable[[Claim, History], Fact | None], ...] = (
+    _states_otherwise,
+    _missed_rendezvous,
+    _same_rank_twice,
+    ran_out_of_batches,
+    _left_early,
+    _elsewhere,
+)

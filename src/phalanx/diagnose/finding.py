@@ -21,7 +21,7 @@ def as_finding(claim: Claim, history: History) -> Finding:
     """The finding that a claim makes."""
     values = values_of(claim, history)
     places = _places(claim, history)
-    after = (f" {claim.deviation}" if claim.deviation else "") + _deaths(claim)
+    after = _deaths(claim)
     if claim.accusation.strategy in ("outlasted", "came-alone") and claim.depth is Claims.VICTIM:
         # Said of ranks that others left behind, the words of the rule would be the wrong way round.
         who, values["culprits"] = values["culprits"], ""

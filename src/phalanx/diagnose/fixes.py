@@ -22,7 +22,6 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     specs = claim.rule.fixes if claim.rule is not None else ()
     shown = _shown_by(claim)
     pointed = [spec for spec in specs if (spec.when is not None and spec.when.search(shown)) or values.get(spec.given)]
-    pointed += [spec for pattern in claim.pointed for spec in specs if spec.pattern == pattern and spec not in pointed]
     fixes = [_from_rule(spec, symptom, place, values, Basis.EVIDENCE) for spec in pointed]
     fixes += [
         _from_rule(spec, symptom, place, values, Basis.RULE) for spec in specs if spec not in pointed and not spec.only

@@ -8,19 +8,17 @@ from dataclasses import replace
 
 from phalanx.diagnose.accuse import accuse_all
 from phalanx.diagnose.agreement import find_disagreements
-from phalanx.diagnose.claim import SPECIFIC, Claim, Proof
-from phalanx.diagnose.deviation import deviation_of
+from phalanx.diagnose.claim import SPECIFIC, Claim
+from phalanx.diagnose.deviation import with_deviation
 from phalanx.diagnose.finding import as_finding
 from phalanx.diagnose.history import History
-from phalanx.diagnose.ran_out import ran_out_of_batches
 from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Finding, Role, Stage
+from phalanx.model import EventKind, Finding, Stage
 from phalanx.model.facts.stall import is_beyond_recorders
-from phalanx.sources.facts import fact_event
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 _MOST_FINDINGS = 12
@@ -38,7 +36,7 @@ def judge(claims: list[Claim], history: History, rules: Sequence[Rule] = ()) -> 
     found = _set_back_launchers(_set_back_later_attempts(found, history), history)
     if not any(claim.fatal for claim in found):
         found += find_silent_hang(history)
-    found = [_with_deviation(claim, history, rules) for claim in accuse_all(found, history)]
+    found = [with_deviation(claim, history, rules) for claim in accuse_all(found, history)]
     ordered = sorted(found, key=lambda claim: _weight(claim, history), reverse=True)
     return [as_finding(claim, history) for claim in _independent(ordered)[:_MOST_FINDINGS]]
 
@@ -55,19 +53,6 @@ def _placed(claim: Claim, history: History) -> Claim:
     if symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
         symptom = "build.install-failure"
     return replace(claim, stage=stage, ended_its_rank=ended, fatal=claim.fatal or ended, symptom=symptom)
-
-
-def _with_deviation(claim: Claim, history: History, rules: Sequence[Rule]) -> Claim:
-    """The claim with what the accused did instead, where that is known: by a rule of its own, if there is one for that fact."""
-    fact = ran_out_of_batches(claim, history) if claim.is_open else None
-    rule = next(
-        (rule for rule in rules for spec in rule.evidence if fact and spec.fact and spec.fact.id == fact.id), None
-    )
-    if fact is not None and rule is not None:
-        shown = Proof(fact_event(fact, claim.roots[0].event.file if claim.roots else ""), Role.SUPPORTS, fact.texts())
-        return claim.explained_by(rule, shown)
-    found = deviation_of(claim, history)
-    return claim if found is None else replace(claim, cause=found.cause, deviation=found.says, pointed=found.patterns)
 
 
 def _set_back_later_attempts(claims: list[Claim], history: History) -> list[Claim]:

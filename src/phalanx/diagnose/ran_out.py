@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from phalanx.diagnose.claim import Claim
 from phalanx.diagnose.history import History
+from phalanx.knowledge.rule import Claims
 from phalanx.model import Frame, Stage
 from phalanx.model.fact import Fact
 from phalanx.model.facts import make_fact
@@ -22,6 +23,10 @@ from phalanx.sources.readers.exits import CLOSING
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.user_code import condition_at, data_loop, leaves_early, parse_source
 
+# A line that waits for other ranks.
+MEETS = re.compile(
+    r"barrier|all_?reduce|all_?gather|gather|scatter|broadcast|reduce|all_to_all|backward\(|state_dict|\.step\(|model\(|net\(|wait\("
+)
 # What is called aside of the loop on purpose: a rank that stands there need not have left it for good.
 _ASIDE = re.compile(
     r"sav|checkpoint|ckpt|eval|valid|test|log|report|metric|export|settings|config|restore|resume", re.I
@@ -43,8 +48,8 @@ def ran_out_of_batches(claim: Claim, history: History) -> Fact | None:
     else:
         own = {history.stacks.get(rank, ()) for rank in claim.culprits}
         found = _loop_left(own.pop(), theirs, is_first=0 in claim.culprits) if len(own) == 1 and theirs else None
-        if found is None:
-            return None
+        if found is None or (not found and claim.depth is Claims.CAUSE):
+            return None  # without the source, calls that do not match may as well be in another order
     fields = {"loop": found or None, **_last_step(claim.culprits, history)}
     return make_fact("deviation.ran-out-of-batches", fields, ranks=tuple(sorted(claim.culprits)), source="source")
 
@@ -95,7 +100,7 @@ def _loop_left(mine: tuple[Frame, ...], theirs: tuple[Frame, ...], *, is_first: 
     if parse_source(own.file) is not None:
         loop = data_loop(other, left_at=own.line)
         return None if loop is None else Frame(other.file, loop.lineno, other.function).place
-    is_aside = is_first or _ASIDE.search(f"{mine[-1].function} {own.source}")
+    is_aside = is_first or not MEETS.search(mine[-1].source) or _ASIDE.search(f"{mine[-1].function} {own.source}")
     return "" if _TRAINS.search(other.source) and not is_aside else None
 
 

@@ -8,11 +8,11 @@ Such a line proves nothing alone. Where ranks failed to meet, and nothing else t
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from phalanx.blame.quorum import odd_ones
 from phalanx.diagnose.history import History
 from phalanx.sources.shapes import FOLDED
 
@@ -35,6 +35,7 @@ class Statement:
 
     rank: int
     cause: str
+    what: str  # the word beside the number
     own: str
     common: str
 
@@ -97,12 +98,14 @@ def _form_of(text: str) -> _Form:
 
 def _odd(rows: dict[int, _Numbers], place: int) -> Statement | None:
     values = {rank: row.printed[place] for rank, row in rows.items()}
-    counts = Counter(values.values()).most_common()
-    if len(counts) != 2 or counts[1][1] != 1 or counts[0][1] < 2:
+    odd = odd_ones(values, rows)
+    if len(odd) != 1 or len(set(values.values())) != 2:
         return None
-    rank = next(rank for rank, value in values.items() if value == counts[1][0])
+    (rank,) = odd
+    common = next(value for other, value in values.items() if other != rank)
     before, _, after = rows[rank].around[place].partition("|")
     for pattern, cause in _ABOUT:
-        if pattern.search(_NUMBER.split(before)[-1]) or pattern.match(after.lstrip(" -_")):
-            return Statement(rank, cause, counts[1][0], counts[0][0])
+        found = pattern.search(_NUMBER.split(before)[-1]) or pattern.match(after.lstrip(" -_"))
+        if found is not None:
+            return Statement(rank, cause, found[0].strip(" :=\t"), values[rank], common)
     return None
