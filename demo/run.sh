@@ -3,6 +3,7 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 logs=$(mktemp -d)
+bundle=$(mktemp -d "${TMPDIR:-/tmp}/phalanx-demo-XXXXXX")/bundle # kept: the last line of the demo names it
 trap 'rm -rf "$logs"' EXIT
 export OMP_NUM_THREADS=1
 
@@ -22,6 +23,6 @@ status=$?
 echo
 echo "4. The same job with PyTorch's own time-out of half an hour: phalanx run -n 4 --on-stall abort train.py"
 echo
-timeout 100 phalanx run -n 4 --on-stall abort --bundle "$logs/bundle" train.py
+timeout 100 phalanx run -n 4 --on-stall abort --bundle "$bundle" train.py
 status=$?
 [ "$status" = 1 ] || { echo "demo: expected the stall to end the job (status 1), got status $status" >&2; exit 1; }

@@ -114,13 +114,17 @@ def _proofs(
                 (event.file, event.line, event.rank),
                 Proof(event, spec.role, match.captures, match.after_progress, match.event.text),
             )
-        return list(proofs.values())
+        return [*proofs.values(), *_exits(spec, history)]
     if spec.fact is not None:
         return [
             Proof(event, spec.role, event.fact.texts())
             for event in facts.get(spec.fact.id, ())
             if event.fact is not None and spec.fact.matches(event.fact)
         ]
+    return _exits(spec, history)
+
+
+def _exits(spec: EvidenceSpec, history: History) -> list[Proof]:
     codes = {normal_code(code) for code in spec.exit_codes}
     return [Proof(event, spec.role) for event in history.own_deaths if event.data["code"] in codes]
 

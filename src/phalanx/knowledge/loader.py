@@ -138,19 +138,23 @@ def _refuse_unknown(kind: str, names: Any, path: Path) -> None:
 def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
     _refuse_unknown("evidence key", item.keys() - _EVIDENCE_KEYS, path)
     given = [key for key in ("line", "fact", "exit") if key in item]
-    if len(given) != 1:
-        raise RuleError(path, "each [[evidence]] has exactly one of line, fact, exit")
+    if len(given) != 1 and given != ["line", "exit"]:
+        raise RuleError(
+            path, "each [[evidence]] has one of line, fact, exit; or line and exit, of which either will do"
+        )
     role, ranks = Role(item["role"]), Ranks(item.get("ranks", "any"))
     if "where" in item and given != ["fact"]:
         raise RuleError(path, "`where` is for the fields of a `fact`")
     if given == ["fact"]:
         return EvidenceSpec(role, ranks, fact=parse_fact(item["fact"], item.get("where", {})))
+    exits = item.get("exit", [])
+    codes = frozenset(exits if isinstance(exits, list) else [exits])
     if given == ["exit"]:
-        codes = item["exit"] if isinstance(item["exit"], list) else [item["exit"]]
-        return EvidenceSpec(role, ranks, exit_codes=frozenset(codes))
+        return EvidenceSpec(role, ranks, exit_codes=codes)
     literals = required_literals(item["line"])
     is_common = any(map(is_common_literal, literals))
-    return EvidenceSpec(role, ranks, line=Expression(item["line"]), literals=literals, is_common=is_common)
+    line = Expression(item["line"])
+    return EvidenceSpec(role, ranks, line=line, exit_codes=codes, literals=literals, is_common=is_common)
 
 
 def _checked(pattern: str, flags: int = 0) -> Expression:

@@ -14,18 +14,23 @@ from phalanx.sources.metrics import Reading
 from phalanx.sources.progress import Position
 
 _NOWHERE = (-1, -1)
+_TIMES = 10.0  # that a loss grows: it jumps less between healthy steps
+_SMALL = 1e-3
 
 
 def detect(job: Job) -> Iterator[Event]:
     """One fact for the job: a NaN on one rank reaches the others with the next all-reduce."""
     since: dict[int | None, tuple[Reading, str]] = {}
     finite: dict[int | None, set[Position]] = {}
+    before: list[str] = []
     for file in job.files:
         for rank, entry in file.ranks.items():
             readings = entry.metrics.of("loss") if entry.metrics is not None else []
             if (first := _turns(readings)) is not None:
                 since[rank] = (first, file.name)
-            finite[rank] = {one.at for one in readings if math.isfinite(one.value)}
+                before.append(_growth(readings, first))
+            if readings:
+                finite[rank] = {one.at for one in readings if math.isfinite(one.value)}
     if not since:
         return
     rank, (first, name) = min(since.items(), key=lambda item: item[1][0].at)
@@ -38,9 +43,21 @@ def detect(job: Job) -> Iterator[Event]:
         "value": "NaN" if math.isnan(first.value) else "infinite",
         "since": _named(first.at),
         "first": name_ranks(alike) if is_first else "",
+        "grew": next(filter(None, before), ""),
+        "early": "yes" if not any(finite.values()) else "",  # no loss was ever a number
     }
-    fact = make_fact("metric.not-finite", fields, ranks=alike if is_first else (), source="metric")
-    yield fact_event(fact, name, first.line, rank)
+    yield fact_event(make_fact("metric.not-finite", fields, source="metric"), name, first.line, rank)
+    if is_first:
+        fact = make_fact("metric.not-finite-first", fields, ranks=alike, source="metric")
+        yield fact_event(fact, name, first.line, rank)
+
+
+def _growth(readings: Sequence[Reading], first: Reading) -> str:
+    """`0.7 to 2e+08`, where the loss had grown many times over before it was no number any more, as it does at too high a rate."""
+    values = [abs(one.value) for one in readings[: readings.index(first)] if math.isfinite(one.value)]
+    if len(values) < 2 or values[-1] <= _TIMES * max(min(values), _SMALL):
+        return ""
+    return f"{min(values):g} to {values[-1]:g}"
 
 
 def _turns(readings: Sequence[Reading]) -> Reading | None:

@@ -16,7 +16,12 @@ FACTS = (
     FactType(
         "metric.not-finite",
         "The {metric} is {value} to the end{since?, since {since}}{first?, first on {first}}",
-        {"metric": "str", "value": "str", "since": "str", "first": "str"},
+        {"metric": "str", "value": "str", "since": "str", "first": "str", "grew": "str", "early": "str"},
+    ),
+    FactType(
+        "metric.not-finite-first",
+        "The {metric} is {value} to the end, since {since}, first on {ranks}",
+        {"metric": "str", "value": "str", "since": "str", "first": "str", "grew": "str", "early": "str"},
     ),
     FactType(
         "metric.finite-again",

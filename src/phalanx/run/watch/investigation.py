@@ -37,6 +37,8 @@ _QUESTION = re.compile(r"(?:\w+\.)?(?:exists|lexists|isfile|isdir|is_file|is_dir
 _ASKED = re.compile(
     r"(?:^<frozen (?:genericpath|posixpath|os)>|(?:^|/)(?:genericpath|posixpath|pathlib|pathlib/\w+)\.py)$"
 )
+_NAP_S = 60.0  # what a script may sleep, in figures, without being taken for one that hangs
+_NAP_OVER_S = 3.0  # after which it would have moved
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -106,6 +108,8 @@ class StallInvestigation:
         )
         if is_early and not verdict.culprits:
             return None  # what cannot be told early is told when the job's own rhythm is exceeded
+        if self._will_wake([positions[rank] for rank in verdict.culprits if rank in positions]):
+            return None
         found = observe_network(network)
         culprits = verdict.culprits
         if found and verdict.reason not in ("stopped", "ended"):
@@ -128,6 +132,11 @@ class StallInvestigation:
             text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
         fact = replace(verdict.fact(self.notice.quiet), ranks=culprits)
         return [*found, Observation("stall", culprits, text, data, (fact,))]
+
+    def _will_wake(self, accused: Sequence[RankPosition]) -> bool:
+        """Whether all accused are asleep for a short time that the script itself names, which is not over yet."""
+        sleeping = [one.sleeps_s for one in accused if 0 < one.sleeps_s <= _NAP_S]
+        return bool(accused) and len(sleeping) == len(accused) and self.notice.quiet < max(sleeping) + _NAP_OVER_S
 
     def _does_not_end(self, positions: Mapping[int, RankPosition]) -> bool:
         """Whether all that is left has been through with its script for long, and does nothing any more."""

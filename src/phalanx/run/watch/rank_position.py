@@ -38,7 +38,8 @@ _GRAPHS = "tensorflow/python/eager/execute.py"
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 _WAIT_CALL = re.compile(r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(")
-_SLEEP = re.compile(r"\bsleep\(")
+_SLEEP = re.compile(r"\bsleep\((?P<seconds>\d+(?:\.\d+)?\b)?")
+_MODEL_CALLS = frozenset(("_wrapped_call_impl", "_call_impl", "__call__"))  # how PyTorch runs a module that the script calls
 
 
 class Doing(StrEnum):
@@ -64,6 +65,7 @@ class RankPosition:
     condition: str = ""  # `if rank == 2`, where the rank stands under one
     condition_frame: Frame | None = None
     sleeps: bool = False
+    sleeps_s: float = 0.0  # for how long, where the script says it in figures
     workers: tuple[Frame, ...] = ()  # where its data loader's processes stand
     code: int | None = None  # how it ended
     pid: int = 0
@@ -110,6 +112,7 @@ def position_of(
         made = request_at(frame.file, frame.line)
         if made is not None or outstanding:
             doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else "wait"
+    asleep = _SLEEP.search(source) if innermost_is_users else None
     under = condition_above(main.frames)
     return RankPosition(
         rank,
@@ -118,7 +121,8 @@ def position_of(
         Frame(frame.file, frame.line, frame.function, source),
         under[0] if under else "",
         under[1] if under else None,
-        innermost_is_users and bool(_SLEEP.search(source)),
+        asleep is not None,
+        float(asleep["seconds"] or 0) if asleep is not None else 0.0,
         tuple(found for worker in workers if (found := _worker_frame(worker)) is not None)
         if doing is Doing.DATA
         else (),
@@ -148,7 +152,8 @@ def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tupl
     if outstanding is not False and any(path.endswith(_BACKWARD) for path in paths):
         return (Doing.COLLECTIVE, "backward") if outstanding else (Doing.ELSEWHERE, "")
     if outstanding and any("torch/distributed/" in path or "torch/nn/parallel/" in path for path in paths):
-        return Doing.COLLECTIVE, below[0].function
+        name = below[0].function.rsplit(".", 1)[-1]
+        return Doing.COLLECTIVE, "forward" if name in _MODEL_CALLS else below[0].function
     return Doing.ELSEWHERE, ""
 
 
