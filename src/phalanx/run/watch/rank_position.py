@@ -39,7 +39,9 @@ _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterat
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 _WAIT_CALL = re.compile(r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(")
 _SLEEP = re.compile(r"\bsleep\((?P<seconds>\d+(?:\.\d+)?\b)?")
-_MODEL_CALLS = frozenset(("_wrapped_call_impl", "_call_impl", "__call__"))  # how PyTorch runs a module that the script calls
+_MODEL_CALLS = frozenset(
+    ("_wrapped_call_impl", "_call_impl", "__call__")
+)  # how PyTorch runs a module that the script calls
 
 
 class Doing(StrEnum):
