@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from phalanx.diagnose.accuse import OWN_KEY, UNREACHED
-from phalanx.diagnose.claim import Claim, Proof
+from phalanx.diagnose.claim import Claim, Proof, is_about_peers
 from phalanx.diagnose.history import History
+from phalanx.diagnose.origin import symptom_of
 from phalanx.diagnose.ran_out import MEETS, ended_well, ran_out_of_batches
 from phalanx.diagnose.statements import stated_otherwise
 from phalanx.knowledge import Rule
@@ -97,6 +98,9 @@ def _elsewhere(claim: Claim, history: History) -> Fact | None:
     own = {stacks[rank] for rank in claim.culprits if rank in stacks}
     if _is_settled(claim, history) or not usual or len(own) != 1 or usual[0][0] in own:
         return None
+    raised = [event for event in history.exceptions if event.rank in claim.culprits - claim.printers]
+    if any(not is_about_peers(symptom_of(event, None)) for event in raised):
+        return None  # it raised an exception of its own there
     there, here = own.pop()[-1], usual[0][0][-1]
     cause = "rank-conditional-collective"
     more: dict[str, object] = {}

@@ -12,18 +12,21 @@ from phalanx.diagnose.claim import SPECIFIC, Claim
 from phalanx.diagnose.deviation import with_deviation
 from phalanx.diagnose.finding import as_finding
 from phalanx.diagnose.history import History
+from phalanx.diagnose.origin import is_about_data
 from phalanx.diagnose.silence import find_silent_hang
 from phalanx.diagnose.stage import assumed_stage, is_building, stage_of
 from phalanx.diagnose.unknown import unexplained
 from phalanx.knowledge import Rule
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Finding, Stage
+from phalanx.model import Event, EventKind, Finding, Stage
 from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.sources.readers.interruptions import SOURCE as INTERRUPTION
 
 _MOST_FINDINGS = 12
 # What is an import error if the user's line that raised it is an import, whatever the exception is called.
 _AT_IMPORT = frozenset(("fail.attribute-not-found", "fail.not-implemented", "fail.other"))
+
+_OF_FILES = frozenset(("fail.other", "prep.other", "fail.path-error"))
 
 
 def judge(claims: list[Claim], history: History, rules: Sequence[Rule] = ()) -> list[Finding]:
@@ -50,6 +53,8 @@ def _placed(claim: Claim, history: History) -> Claim:
         symptom = "perf.hang"
     if stage is Stage.BUILD and symptom in _AT_IMPORT:
         symptom = "build.import-error"
+    if symptom in _OF_FILES and claim.roots and all(is_about_data(proof.event) for proof in claim.roots):
+        symptom = "prep.data-loading-failure"  # whatever it is that a data set could not read
     if symptom == "build.import-error" and any(is_building(proof.event) for proof in claim.roots):
         symptom = "build.install-failure"
     return replace(claim, stage=stage, ended_its_rank=ended, fatal=claim.fatal or ended, symptom=symptom)
@@ -134,9 +139,19 @@ def _ended_its_rank(claim: Claim, history: History) -> bool:
     died = {event.rank for event in history.own_deaths}
     last = {event.rank: (event.file, event.line) for event in history.exceptions}
     return any(
-        proof.event.rank in died and last.get(proof.event.rank) == (proof.event.file, proof.event.line)
+        (proof.event.rank in died or _is_last_word(proof.event, history))
+        and last.get(proof.event.rank) == (proof.event.file, proof.event.line)
         for proof in claim.roots
     )
+
+
+def _is_last_word(event: Event, history: History) -> bool:
+    """A traceback of a rank after which nothing of it comes, in a job that tells no exits."""
+    if event.rank is None or not event.frames or history.exit_codes or history.went_on_after(event):
+        return False
+    file = history.file_of(event)
+    entry = file.ranks.get(event.rank) if file is not None else None
+    return entry is not None and entry.last_line <= event.line + event.text.count("\n") + 1
 
 
 def _weight(claim: Claim, history: History) -> tuple[float, ...]:

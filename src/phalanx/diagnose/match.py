@@ -110,6 +110,10 @@ def _proofs(
         proofs: dict[tuple[str, int, int | None], Proof] = {}
         for match in by_spec.get((rule.code, index), ()):
             event = exceptions.around(match.event)
+            if spec.outside is not None and any(
+                spec.outside.search(f"{one.path} {one.function}") for one in event.frames
+            ):
+                continue
             proofs.setdefault(
                 (event.file, event.line, event.rank),
                 Proof(event, spec.role, match.captures, match.after_progress, match.event.text),

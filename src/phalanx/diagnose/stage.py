@@ -21,7 +21,7 @@ _PREP = lazy(
     r"|broadcast_parameters|broadcast_optimizer_state|broadcast_global_variables|broadcast_variables|BroadcastGlobalVariables"
     r"|\.cuda\(|set_device\(|\.to\(\s*(?:device|rank|local_rank|args|f?[\"']cuda)|deepspeed\.initialize|\.prepare\(|build_model|create_model"
     r"|make_dataset|get_dataset|Dataset\(|download|read_csv|open\(|scope\(\)|\.compile\(|tokeniz|_verify_param_shape|_sync_module_states"
-    r"|experimental_distribute_dataset|load_checkpoint|restore\(|tf\.Variable\(|tf\.device\("
+    r"|\bTrainer\(|TrainingArguments\(|experimental_distribute_dataset|load_checkpoint|restore\(|tf\.Variable\(|tf\.device\("
 )
 _TRAIN = lazy(
     r"\.backward\(|optimizer\.step|\.step\(|\.fit\(|fit_generator|train_step|training_step|train_one_epoch|train_epoch|\.train\(|\btrain\("

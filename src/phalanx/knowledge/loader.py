@@ -44,7 +44,7 @@ _KEYS = frozenset(
         "fix",
     ]
 )
-_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "exit"])
+_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "exit", "outside"])
 _FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "given", "only", "shell"])
 
 
@@ -153,8 +153,10 @@ def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
         return EvidenceSpec(role, ranks, exit_codes=codes)
     literals = required_literals(item["line"])
     is_common = any(map(is_common_literal, literals))
-    line = Expression(item["line"])
-    return EvidenceSpec(role, ranks, line=line, exit_codes=codes, literals=literals, is_common=is_common)
+    line, outside = Expression(item["line"]), _checked(item["outside"]) if "outside" in item else None
+    return EvidenceSpec(
+        role, ranks, line=line, exit_codes=codes, literals=literals, is_common=is_common, outside=outside
+    )
 
 
 def _checked(pattern: str, flags: int = 0) -> Expression:

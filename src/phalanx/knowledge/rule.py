@@ -62,6 +62,9 @@ class EvidenceSpec:
     literals: frozenset[str] = frozenset()
     is_common: bool = False  # the literals stand in healthy logs too
     fact: FactSpec | None = None
+    outside: Expression | None = (
+        None  # frames (`path function`) in which the line's exception must not have been raised
+    )
 
 
 @dataclass(frozen=True, slots=True)

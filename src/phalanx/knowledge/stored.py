@@ -80,11 +80,20 @@ def _case_in(item: list[Any]) -> Case:
 def _evidence_out(spec: EvidenceSpec) -> list[Any]:
     codes, literals = sorted(spec.exit_codes), sorted(spec.literals)
     fact = None if spec.fact is None else [spec.fact.id, spec.fact.where]
-    return [spec.role.value, spec.ranks.value, _expression_out(spec.line), codes, literals, spec.is_common, fact]
+    return [
+        spec.role.value,
+        spec.ranks.value,
+        _expression_out(spec.line),
+        codes,
+        literals,
+        spec.is_common,
+        fact,
+        _expression_out(spec.outside),
+    ]
 
 
 def _evidence_in(item: list[Any]) -> EvidenceSpec:
-    role, ranks, line, exit_codes, literals, is_common, fact = item
+    role, ranks, line, exit_codes, literals, is_common, fact, outside = item
     return EvidenceSpec(
         _ROLES[role],
         _RANKS[ranks],
@@ -93,6 +102,7 @@ def _evidence_in(item: list[Any]) -> EvidenceSpec:
         frozenset(literals),
         is_common,
         None if fact is None else FactSpec(fact[0], tuple((name, tuple(allowed)) for name, allowed in fact[1])),
+        _expression_in(outside),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from phalanx.model import Event, EventKind
 from phalanx.model.lazy import lazy
-from phalanx.sources.readers.tracebacks import FINAL, FRAME, looks_like_exception
+from phalanx.sources.readers.tracebacks import FINAL, FRAME, IGNORED, looks_like_exception
 from phalanx.sources.readers.tracebacks import TRIGGERS as HEADS
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.window import Window
@@ -36,8 +36,8 @@ def read(window: Window) -> Iterator[Event]:
     above = window.preceding(_NEAR)
     if any(HEADS[0] in text or FRAME.match(text) or _DRAWN.match(text) for text in above):
         return
-    if any(_BOX_END.match(text) for text in window.preceding(1)):
-        return  # a boxed traceback's own last line
+    if any(_BOX_END.match(text) or IGNORED.match(text) for text in window.preceding(1)):
+        return  # a boxed traceback's own last line, or what an interpreter on its way out passes over
     rest = [text for _, text in window.following() if text.strip()]
     if len(rest) > _FEW or any(not shape_of(text).is_plain or HEADS[0] in text for text in rest):
         return

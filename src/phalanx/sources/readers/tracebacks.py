@@ -34,7 +34,7 @@ _INTERRUPTIONS = (
     "SignalException",
     "torch.distributed.elastic.multiprocessing.api.SignalException",
 )
-_IGNORED = lazy(
+IGNORED = lazy(
     r"^Exception ignored (?:in|while|on)\b"
 )  # what a destructor or a callback raised, with nobody to take it
 _SPAWNED = lazy(r"^-- Process (\d+) terminated with the following error")
@@ -67,7 +67,7 @@ def read(window: Window) -> Iterator[Event]:
             "headline": f"{kind_of}: {first}",
             "starts": window.number,
             "is_nested": window.text.lstrip().startswith("Original"),
-            "is_ignored": next((_IGNORED.match(text) is not None for text in before), False),
+            "is_ignored": next((IGNORED.match(text) is not None for text in before), False),
         },
     )
 
