@@ -30,6 +30,7 @@ _GROUPS = {
         "check",
         "lint",
         "verify",
+        "verify-runs",
         "checkpoints",
         "traces",
         "replay",

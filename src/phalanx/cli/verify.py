@@ -17,6 +17,7 @@ from phalanx.cli.recording import sources_folder
 from phalanx.cli.run import is_after_dashes, variables
 from phalanx.cli.verifying import evidence_of, observer_for
 from phalanx.model import Report, Unchecked
+from phalanx.model import bundle as layout
 from phalanx.model.figure import Figure
 from phalanx.report import Format, print_text, render
 from phalanx.report.html import render_html
@@ -35,6 +36,10 @@ Examples:
     phalanx verify -n 4 train.py --epochs 1
 
     phalanx verify -n 2 --steps 40 -m package.train
+
+    phalanx verify -n 4 --against 1 train.py
+
+    phalanx verify -n 2 --resume-with '--resume' train.py --steps 40
 
     phalanx verify -n 2 --format html -o verify.html train.py
 
@@ -64,6 +69,18 @@ def verify(
     timeout: Annotated[float | None, typer.Option(help="End the job after so many seconds.", min=0.1)] = None,
     framework: Annotated[str | None, typer.Option(help="torch or horovod; else the script tells it.")] = None,
     env: Annotated[list[str] | None, typer.Option("--env", help="A variable for every rank: NAME=VALUE.")] = None,
+    against: Annotated[
+        int | None,
+        typer.Option(
+            help="1: give the batches of all ranks, joined, to one process, and compare the gradients.", min=1, max=1
+        ),
+    ] = None,
+    resume_with: Annotated[
+        str | None,
+        typer.Option(
+            help="Also kill the job after half and start it again with these arguments; say what it lacks then."
+        ),
+    ] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the evidence in this new folder.")] = None,
     python: Annotated[
         str | None, typer.Option(help="The interpreter that runs the script; this one otherwise.")
@@ -96,7 +113,7 @@ def verify(
             recorder=observer_for(sources, steps=steps, epochs=epochs, seconds=seconds),
         )
         wants_text = form is VerifyFormat.TEXT and output is None
-        report, figures = _verify(spec, folder, sources, wants_text, is_kept=keep is not None)
+        report, figures = _report(spec, folder, sources, wants_text, keep is not None, against, resume_with, steps)
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
@@ -107,10 +124,55 @@ def verify(
     raise typer.Exit(1 if report.findings else 0 if report.is_complete else 2)
 
 
+class _Quiet(Screen):
+    """For runs that are compared: what the ranks print is shown, not how each run began and ended."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+
 def _make(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise PlanError(f"--keep {folder}: the folder is not empty; give a new one")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _report(
+    spec: JobSpec,
+    folder: Path,
+    sources: Path,
+    wants_text: bool,
+    is_kept: bool,
+    against: int | None,
+    resume_with: str | None,
+    steps: int,
+) -> tuple[Report, tuple[Figure, ...]]:
+    """Of one run, or of the runs that a comparison needs."""
+    if against is None and resume_with is None:
+        return _verify(spec, folder, sources, wants_text, is_kept)
+    from phalanx.cli.verifying_twice import Ran, verify_against_one, verify_resume
+
+    if against is not None and resume_with is not None:
+        raise PlanError("--against and --resume-with exclude each other: give one of them")
+    if against is not None and spec.size == 1:
+        raise PlanError("--against 1 compares several ranks with one: give -n 2 or more")
+
+    def run(one: JobSpec, name: str) -> Ran:
+        """One of the runs, in a folder of its own."""
+        place = folder / name
+        place.mkdir()
+        plan = make_plan(one, os.environ, Path.cwd())
+        typer.echo(f"phalanx: run {name}", err=True)
+        result = Job(plan, place, _Quiet(only_errors=True), diagnoses=lambda _: False, is_kept=is_kept).run()
+        evidence = evidence_of(plan, place, sources)
+        attempt = layout.attempt_folder(place, 0)
+        folders = {seat.rank: layout.rank_folder(attempt, seat.rank) / layout.RECORD for seat in plan.seats}
+        failed = result.status != 0 and not _ended_by_us(evidence, result.reason)
+        return Ran(evidence, result.reason.text if failed else "", folders)
+
+    if against is not None:
+        return verify_against_one(spec, run), ()
+    return verify_resume(spec, resume_with or "", steps, folder, Path.cwd(), run), ()
 
 
 def _verify(

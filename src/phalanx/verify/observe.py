@@ -9,6 +9,7 @@ VARIABLE = "PHALANX_VERIFY"
 INSIDE = Path(__file__).parent / "inside"
 FILE = "verify.jsonl"  # in a rank's record folder
 FRAMEWORKS = frozenset({"torch", "horovod"})
+ALL_STEPS = 400  # so many steps are all fingerprinted where runs are compared
 LONGEST = 60.0  # seconds of training after which a run ends by itself, where nobody says how far it is to go
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from .settings import Settings
@@ -15,7 +16,7 @@ class Enough(SystemExit):
 
 
 def leave(settings: Settings) -> None:
-    """Say that this rank is done, wait a little for its peers, and end it well."""
+    """Say that this rank is done, wait a little for its peers, and end it: well, or as a cluster would that takes the node away."""
     mark = os.path.join(settings.folder, "enough")
     with open(mark, "w", encoding="utf-8"):
         pass
@@ -27,4 +28,6 @@ def leave(settings: Settings) -> None:
         if all(os.path.exists(os.path.join(folder, "enough")) for folder in others):
             break
         time.sleep(0.02)
+    if settings.kill:
+        os.kill(os.getpid(), signal.SIGKILL)
     raise Enough(0)

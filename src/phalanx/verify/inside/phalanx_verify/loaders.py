@@ -132,6 +132,7 @@ def hook(observer: Observer, module: ModuleType) -> None:
                 raise
             if known is not None and not observer.is_broken:
                 with observer.guard:
+                    batch = observer.parts["batches"].exchanged(known[0], batch)
                     loaders.arrived(self, batch, *known)
             return batch
 

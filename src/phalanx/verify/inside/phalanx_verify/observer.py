@@ -38,8 +38,9 @@ class Observer:
 
     def hooks(self) -> dict[str, Callable[[ModuleType], None]]:
         """What is to be done when which module has been imported."""
-        from . import chance, collectives, loaders
+        from . import batches, chance, collectives, loaders
 
+        batches.hook(self)
         return {
             "torch.distributed.distributed_c10d": self._guarded(lambda module: collectives.hook(self, module)),
             "torch.utils.data.dataloader": self._guarded(lambda module: loaders.hook(self, module)),
@@ -89,6 +90,8 @@ class Observer:
         self._began = self._began or now
         told = self.settings
         is_long = told.seconds and now - self._began >= told.seconds and self.step >= told.least
+        if told.kill and self.step >= told.kill:
+            self.end_run("kill")
         if (told.steps and self.step >= told.steps) or is_long:
             self.end_run("steps" if told.steps else "seconds")
 

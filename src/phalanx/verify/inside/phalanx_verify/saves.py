@@ -10,7 +10,7 @@ from .observer import Observer, wrap
 
 
 def hook(observer: Observer) -> None:
-    """See `torch.save`."""
+    """See `torch.save` and `torch.load`."""
     import torch
 
     def make(really: Any) -> Any:
@@ -22,5 +22,16 @@ def hook(observer: Observer) -> None:
 
         return save
 
+    def load_of(really: Any) -> Any:
+        def load(f: Any, *args: Any, **kwargs: Any) -> Any:
+            with observer.guard:
+                path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else str(getattr(f, "name", ""))
+                observer.write("load", path=str(path), line=line())
+            return really(f, *args, **kwargs)
+
+        return load
+
     wrap(torch, "save", make)
+    wrap(torch, "load", load_of)
     torch.serialization.save = torch.save
+    torch.serialization.load = torch.load

@@ -21,6 +21,10 @@ class Settings:
     epochs: int = 0  # end it when a training loader is begun for the time after these
     seconds: float = 0.0  # end it when so many seconds of training are over and at least `least` steps
     least: int = 50
+    dense: int = _DENSE  # steps at the start that are all looked at
+    kill: int = 0  # end the rank by SIGKILL after so many steps, when all ranks have come so far
+    keep: int = 0  # batches of each loader that are kept on disk
+    give: tuple[str, ...] = ()  # folders of ranks whose batches, joined, are given in place of this run's own
     sample: bool = False  # a long run: look at few steps, spend little
 
     @classmethod
@@ -33,6 +37,6 @@ class Settings:
         """Whether this step is fingerprinted. All ranks must choose the same ones, so only its number decides."""
         if self.sample:
             return step in (0, 1) or step % 500 == 0
-        if step < _DENSE:
+        if step < self.dense:
             return True
         return next((step % every == 0 for below, every in _SPARSE if step < below), step % 128 == 0)
