@@ -77,8 +77,28 @@ def test_devices(tmp_path: Path, framework: str, devices: str, seen: tuple[str, 
 def test_virtual_devices(tmp_path: Path) -> None:
     made = plan(tmp_path, "import tensorflow\n", size=None, virtual_devices=4)
     assert made.size == 1
-    assert made.argv[2:] == ("4", "train.py", "--lr", "1")
+    assert made.argv[1:] == ("train.py", "--lr", "1")  # nothing stands between Python and the script
+    assert made.environment["PHALANX_VIRTUAL_DEVICES"] == "4"
     assert made.environment["XLA_FLAGS"] == "--xla_force_host_platform_device_count=4"
+
+
+def test_the_backend_of_keras_is_found(tmp_path: Path) -> None:
+    script = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\nimport keras\n'
+    made = plan(tmp_path, script, size=None, virtual_devices=4)
+    assert "PHALANX_VIRTUAL_DEVICES" not in made.environment
+    assert "on jax" in made.announcement()
+    by_option = plan(tmp_path, "import keras\n", size=None, virtual_devices=4, environment={"KERAS_BACKEND": "jax"})
+    assert "PHALANX_VIRTUAL_DEVICES" not in by_option.environment
+    with pytest.raises(PlanError, match="-n 4"):
+        plan(tmp_path, "import keras\n", size=None, virtual_devices=4, environment={"KERAS_BACKEND": "torch"})
+
+
+def test_processes_of_keras_on_jax_that_nobody_joins_are_refused(tmp_path: Path) -> None:
+    script = 'import os\nos.environ.setdefault("KERAS_BACKEND", "jax")\nimport keras\n'
+    with pytest.raises(PlanError, match="2 models apart"):
+        plan(tmp_path, script, size=2)
+    plan(tmp_path, script, size=2, framework="keras")
+    plan(tmp_path, script + "keras.distribution.initialize()\n", size=2)
 
 
 def test_an_unknown_framework_is_said(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 from phalanx.attach.looks import JobMotion
 from phalanx.attach.state import JobState, State
 from phalanx.run.observer import Observation
-from phalanx.run.watch.investigation import spins
 from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import NetworkView, observe_network
 from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.roots import find_dissent, find_other_name
+from phalanx.run.watch.spinning import spins
 from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.run.watch.starts import find_stranger
 

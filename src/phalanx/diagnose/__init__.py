@@ -19,9 +19,10 @@ from phalanx.diagnose.runs import last_run
 from phalanx.diagnose.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_bare_rules
 from phalanx.model import Report, Unchecked
+from phalanx.model.ranks import speak_of
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
-from phalanx.sources.bundle import earlier_attempts
+from phalanx.sources.bundle import earlier_attempts, roles_in
 from phalanx.sources.traces import find_traces, read_traces
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def diagnose_paths(
 ) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
     inputs, unchecked = find_inputs(paths)
+    speak_of({rank: role for path in paths if path != "-" for rank, role in roles_in(Path(path)).items()})
     report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs)
     restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
     return replace(report, restarts=(*report.restarts, *restarts)) if restarts else report

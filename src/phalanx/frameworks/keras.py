@@ -38,5 +38,10 @@ def variables(seat: Seat, meeting: Meeting) -> dict[str, str]:
         case "torch":
             return torch.variables(seat, meeting)
         case "jax":
-            return jax.variables(seat, meeting)
+            return {
+                **jax.variables(seat, meeting),
+                "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"{meeting.host}:{meeting.ports[0]}",
+                "KERAS_DISTRIBUTION_NUM_PROCESSES": str(seat.size),
+                "KERAS_DISTRIBUTION_PROCESS_ID": str(seat.rank),
+            }
     return tensorflow.variables(seat, meeting)

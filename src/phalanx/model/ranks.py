@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 
 LARGEST_WORLD = 200_000  # a rank or a world beyond that is no number of a rank, or made up to fill the memory
 _SHORTEST_SPAN = 4  # in a sentence; shorter ones are read more easily number by number
 _MOST_PARTS = 12
+
+
+_ROLES: ContextVar[Mapping[int, str] | None] = ContextVar("roles of the job that is spoken of", default=None)
+
+
+def speak_of(roles: Mapping[int, str]) -> None:
+    """From now on ranks of these numbers are named with their roles: `ps 0 (rank 3)`. Empty for a job without roles."""
+    _ROLES.set(dict(roles))
 
 
 def spans(ranks: Iterable[int]) -> list[tuple[int, int]]:
@@ -30,14 +39,18 @@ def name_ranks(ranks: Iterable[int]) -> str:
     numbers = sorted(set(ranks))
     if not numbers:
         return ""
+    roles = _ROLES.get() or {}
     if len(numbers) == 1:
-        return f"rank {numbers[0]}"
+        role = roles.get(numbers[0])
+        return f"{role} (rank {numbers[0]})" if role else f"rank {numbers[0]}"
     parts: list[str] = []
     for first, last in spans(numbers):
         is_long = last - first + 1 >= _SHORTEST_SPAN
         parts.extend([f"{first}-{last}"] if is_long else map(str, range(first, last + 1)))
     shown = parts if len(parts) <= _MOST_PARTS else [*parts[:_MOST_PARTS], f"… ({len(numbers)} in all)"]
-    return "ranks " + ", ".join(shown)
+    told = [roles[number] for number in numbers if number in roles]
+    are = f" ({name_all(told)})" if len(told) == len(numbers) else ""
+    return "ranks " + ", ".join(shown) + are
 
 
 def name_all(names: Iterable[str]) -> str:

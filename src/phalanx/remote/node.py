@@ -98,6 +98,7 @@ class NodeAttempt:
             stall_after=spec.stall_after,
             stall_at_most=spec.stall_at_most,
             ranks=ranks if self._nodes > 1 else (),
+            roles=plan.roles,
         )
         self._observer = make_observer(setup, lambda text: self._link.send("say", text=text))
         with Signals() as signals:

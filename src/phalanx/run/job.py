@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import bundle as layout
+from phalanx.model.ranks import speak_of
 from phalanx.notify.outlets import Outlets
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
@@ -88,6 +89,7 @@ class Job:
 
     def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
         spec = self._plan.spec
+        speak_of(self._plan.roles)
         for number in range(spec.max_restarts + 1):
             folder, self._said = self._writer.begin_attempt(number, range(self._plan.size)), ""
             setup = Setup(
@@ -99,6 +101,7 @@ class Job:
                 notices_stalls=spec.on_stall is not OnStall.IGNORE,
                 stall_after=spec.stall_after,
                 stall_at_most=spec.stall_at_most,
+                roles=self._plan.roles,
             )
             attempt = Attempt(
                 number=number,

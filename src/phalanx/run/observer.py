@@ -30,6 +30,7 @@ class Setup:
     notices_stalls: bool = True  # else nobody is looked at more closely when nothing moves
     stall_at_most: float = 600.0  # seconds after which it is a stall, however slow the steps were or busy a rank looks
     ranks: tuple[int, ...] = ()  # those of this node, where there are others; else all of them
+    roles: Mapping[int, str] = field(default_factory=dict)  # `ps 0` by rank, where the job has roles
 
     @property
     def watched(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from phalanx.frameworks import keras
 from phalanx.frameworks.launching import Launchable, Meeting, Seat, has_own_devices, load_launchable, seats_of
 from phalanx.run.cores import thread_variables
 from phalanx.run.recorder import Recorder
@@ -74,6 +75,11 @@ class Plan:
         """How many ranks there are."""
         return len(self.seats)
 
+    @property
+    def roles(self) -> dict[int, str]:
+        """`ps 0` by rank, where the job has roles."""
+        return {seat.rank: f"{seat.role} {seat.index}" for seat in self.seats} if self.spec.roles else {}
+
     def announcement(self) -> str:
         """One line on what was decided for the user."""
         ranks = f"{self.size} rank{'s' if self.size > 1 else ''}"
@@ -100,15 +106,15 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     size = _size(spec)
     framework, told_by = _framework(spec, script)
     environment = {**inherited, **spec.environment}
+    if framework.NAME == "keras":
+        environment, told_by = _with_backend(spec, script, environment, told_by, size)
     if spec.recorder is not None and (refusal := spec.recorder.refusal(framework, told_by, environment)):
         raise PlanError(refusal)
     threads, said = thread_variables(size, environment)
     environment |= threads
     environment.setdefault("PYTHONUNBUFFERED", "1")
     if spec.virtual_devices:
-        environment["XLA_FLAGS"] = _with_virtual_devices(environment.get("XLA_FLAGS", ""), spec.virtual_devices)
-        if framework.NAME in ("tensorflow", "keras"):
-            argv = _through_virtual_devices(spec, argv)
+        environment |= _virtual_devices(spec.virtual_devices, framework, environment)
     return Plan(
         spec=spec,
         argv=argv,
@@ -191,16 +197,37 @@ def _framework(spec: JobSpec, script: Path | None) -> tuple[Launchable, str]:
     return known["torch"], "framework not recognised: torchrun's variables are set, --framework says otherwise"
 
 
-def _with_virtual_devices(flags: str, count: int) -> str:
-    return f"{flags} --xla_force_host_platform_device_count={count}".strip()
+def _with_backend(
+    spec: JobSpec, script: Path | None, environment: dict[str, str], told_by: str, size: int
+) -> tuple[dict[str, str], str]:
+    """What Keras computes with: by `--env`, the environment, what the script sets itself, keras.json. Raises PlanError where ranks would
+    each train alone: JAX's processes work together only if the script joins them."""
+    seen = recognise_script(script) if script is not None else None
+    set_by_script = seen.keras_backend if seen is not None else ""
+    chosen = spec.environment.get("KERAS_BACKEND") or set_by_script or keras.backend(environment)
+    if chosen == "jax" and size > 1 and spec.framework is None and seen is not None and not seen.joins_jax:
+        raise PlanError(
+            f"{script.name if script is not None else 'the script'} computes with Keras on JAX and never joins its processes, so {size} ranks would "
+            f"train {size} models apart. Call `keras.distribution.initialize()` before anything else, which finds all it needs in the "
+            "environment of a rank, and `keras.distribution.set_distribution(keras.distribution.DataParallel())`; or start one process: "
+            f"phalanx run --virtual-devices {size}. `--framework keras` starts it as it is"
+        )
+    return {**environment, "KERAS_BACKEND": chosen}, f"{told_by} on {chosen}"
 
 
-def _through_virtual_devices(spec: JobSpec, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """TensorFlow has no variable for it: a small script divides the processor first and then runs the user's."""
-    if spec.is_program:
-        raise PlanError("--virtual-devices works for a script or -m module, not for a program after `--`")
-    shim = Path(__file__).with_name("virtual_devices.py")
-    return (argv[0], str(shim), str(spec.virtual_devices), *argv[1:])
+def _virtual_devices(count: int, framework: Launchable, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that divide the processor. JAX has one; for TensorFlow a folder of ours on the path does it when that is imported."""
+    name = environment.get("KERAS_BACKEND", "") if framework.NAME == "keras" else framework.NAME
+    if name == "torch":
+        raise PlanError(
+            f"--virtual-devices {count}: PyTorch cannot divide a processor into devices. Start ranks instead: phalanx run -n {count}"
+        )
+    flags = f"{environment.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}".strip()
+    found = {"XLA_FLAGS": flags}
+    if name in ("tensorflow", "keras"):
+        path = (str(Path(__file__).with_name("virtual")), environment.get("PYTHONPATH", ""))
+        found |= {"PHALANX_VIRTUAL_DEVICES": str(count), "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    return found
 
 
 def _devices(wish: str | None, size: int, framework: Launchable) -> tuple[str | None, ...]:

@@ -15,6 +15,7 @@ from phalanx.frameworks import load_frameworks
 from phalanx.frameworks.launching import load_launchable
 
 _LARGEST = 4 << 20
+_BACKEND = "KERAS_BACKEND"
 _MOST_MODULES = 200
 # Names by which a script that imports several frameworks shows which of them carries the ranks.
 _DISTRIBUTED = {
@@ -33,6 +34,8 @@ class Recognised:
     framework: str | None
     told_by: str = ""
     speaks_mpi: bool = False
+    keras_backend: str = ""  # that the script sets itself
+    joins_jax: bool = False  # it calls what lets JAX's processes work together
 
 
 def recognise_script(script: Path) -> Recognised:
@@ -52,7 +55,24 @@ def recognise_script(script: Path) -> Recognised:
                 imported[framework] += 1
                 where.setdefault(framework, f"{path.name} imports {module}")
     chosen = _choose(imported, [text for _, text, _ in trees])
-    return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi)
+    texts = [text for _, text, _ in trees]
+    backends = [found for _, _, tree in trees if (found := _keras_backend(tree))]
+    joins = any(word in text for text in texts for word in ("distributed.initialize", "distribution.initialize"))
+    return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi, backends[0] if backends else "", joins)
+
+
+def _keras_backend(tree: ast.Module) -> str:
+    """`jax` where the script says `os.environ["KERAS_BACKEND"] = "jax"`, or sets or defaults it by a call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            targets = [one.slice for one in node.targets if isinstance(one, ast.Subscript)]
+            if any(isinstance(one, ast.Constant) and one.value == _BACKEND for one in targets):
+                return str(node.value.value)
+        if isinstance(node, ast.Call):
+            given = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            if len(given) == 2 and given[0] == _BACKEND:  # os.environ.setdefault, os.putenv
+                return str(given[1])
+    return ""
 
 
 def _choose(imported: Counter[str], texts: list[str]) -> str | None:

@@ -15,10 +15,10 @@ from typing import Any
 
 from phalanx.frameworks.launching import Meeting, Seat, serves
 from phalanx.model import bundle as layout
-from phalanx.model.ranks import ranges
+from phalanx.model.ranks import name_ranks, ranges
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
-from phalanx.run.ending import Ending, Reason, describe_code, status_of
+from phalanx.run.ending import Ending, Reason, describe_code, describe_death, status_of
 from phalanx.run.meeting import meet_here
 from phalanx.run.observer import GIVEN_UP, Observation, Observer
 from phalanx.run.output import Output
@@ -209,9 +209,11 @@ class Attempt:
             one = self._ranks[rank]
             one.code = code
             output.drain(rank)
+            if code != 0 and one.was_sent is None and not is_over:  # what its peers make of it may take minutes
+                self.screen.say(f"{name_ranks([rank])} {describe_death(code, time.time() - one.started)}")
             if code != 0 and ending.reason is None and not is_over:
-                text = f"rank {rank} ended with {describe_code(code)}"
-                ending.begin(Reason("failed", text, status_of(code), (rank,)), time.monotonic())
+                why = Reason("failed", f"rank {rank} ended with {describe_code(code)}", status_of(code), (rank,))
+                ending.begin(why, time.monotonic())
                 self._snapshot_at = time.monotonic() + _BEFORE_SNAPSHOT
                 self.on_suspicion()
             self._write_exit(one, ending, is_over)
@@ -262,7 +264,7 @@ class Attempt:
             self.writer.write_observation(self.folder, seen)
             if seen.kind == "stall" and not is_past:
                 self._stalled(seen, ending)
-            elif seen.kind in ("stall", "recovered", "straggler", "network") and seen.text:
+            elif seen.kind in ("stall", "recovered", "straggler", "network", "calls") and seen.text:
                 self.screen.say(seen.text)
             if seen.kind == "straggler":
                 self.on_straggler()
@@ -275,10 +277,8 @@ class Attempt:
                 self._snapshot(ending.reason.text if ending.reason else "a death", ending)
         if self.deadline is not None and now >= self.deadline and ending.reason is None:
             self._snapshot("the time limit", ending)
-            limit = self.plan.spec.timeout
-            ending.begin(
-                Reason("timeout", f"the time limit of {limit:g} s was reached", 124), now, request=signal.SIGTERM
-            )
+            why = Reason("timeout", f"the time limit of {self.plan.spec.timeout:g} s was reached", 124)
+            ending.begin(why, now, request=signal.SIGTERM)
         self.poll()
         self.screen.flush()
         living = set(self._living())
@@ -297,9 +297,9 @@ class Attempt:
             return
         self.on_stall(seen)
         if wish is OnStall.ABORT:
-            now = time.monotonic()
             accused = f" because of rank {ranges(seen.ranks)}" if seen.ranks else ""
-            ending.begin(Reason("stall", f"ended at a stall{accused}", 1, seen.ranks), now, request=signal.SIGTERM)
+            why = Reason("stall", f"ended at a stall{accused}", 1, seen.ranks)
+            ending.begin(why, time.monotonic(), request=signal.SIGTERM)
 
     def _snapshot(self, why: str, ending: Ending) -> int:
         with contextlib.suppress(Exception):  # stacks are worth much, but not the job

@@ -70,6 +70,19 @@ def evidence_of(folder: Path) -> list[Path]:
     return found
 
 
+def roles_in(folder: Path) -> dict[int, str]:
+    """`ps 0` by rank, where the job had roles."""
+    found: dict[int, str] = {}
+    attempts = bundle.attempts_of(folder) if folder.is_dir() else []
+    for path in attempts[-1].glob(f"rank*/{bundle.PROCESS}") if attempts else ():
+        try:
+            told = read_object(path)
+            found[int(told["rank"])] = str(told["role"]).replace(":", " ")
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
 def _last_snapshot(rank: Path) -> Iterator[Path]:
     """The newest stacks and the newest trace; older ones show where the rank no longer is."""
     newest: dict[str, tuple[int, Path]] = {}
@@ -141,12 +154,13 @@ def read_watch(name: str, text: str) -> list[Event]:
             "death": 0,
             "straggler": 0,
             "network": 0,
+            "calls": 0,
         }:
             continue
         kind = _KINDS.get(seen["kind"], EventKind.LINE)
         data = seen.get("data") if isinstance(seen.get("data"), dict) else {}
         ranks = _ranks_in(seen.get("ranks"))
-        only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler") else None
+        only = ranks[0] if len(ranks) == 1 and seen["kind"] in ("death", "straggler", "calls") else None
         told = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
         told["missing"] = _ranks_in(told.get("missing"))
         event = Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=told)

@@ -98,6 +98,7 @@ ENVIRONMENTS = (
             "HOROVOD_WITHOUT_PYTORCH": "1",
         },
         compiler=_CPP17_NO_XLA,
+        bare=("tf_keras==2.21.0",),
     ),
 )
 _BY_NAME = {one.name: one for one in ENVIRONMENTS}

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from phalanx.model import Frame
-from phalanx.run.watch.investigation import looks_at, pauses_by_itself, spins
+from phalanx.run.watch.investigation import pauses_by_itself
 from phalanx.run.watch.rank_position import Doing, RankPosition
+from phalanx.run.watch.spinning import looks_at, spins
 from phalanx.run.watch.stacks import Thread
 
 OTHERS = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"

@@ -17,6 +17,7 @@ from phalanx.diagnose.detectors.protocol import Job
 from phalanx.model import Event, EventKind, Frame
 from phalanx.model.facts import make_fact
 from phalanx.sources.facts import fact_event
+from phalanx.sources.rank_conditions import singles_out
 from phalanx.sources.user_code import condition_above, source_line
 
 # Library code that returns only when other ranks have come.
@@ -46,6 +47,8 @@ def detect(job: Job) -> Iterator[Event]:
     own = event.user_frame
     if own is None or condition.startswith("else of") or (call := _call(event)) is None:
         return
+    if not singles_out(condition):
+        return  # under `if not (rank == 1 and …)` those that are not there left the call out
     places = {frame.place for rank, other in ends.items() if rank not in inside and (frame := other.user_frame)}
     fields = {
         "verb": "calls" if len(inside) == 1 else "call",

@@ -17,7 +17,9 @@ _COMMON = {
 }
 # Told by what flight recorders do not keep (roots, names, addresses, sends and receives, the script's conditions and loops),
 # so that these cannot contradict it.
-BEYOND_RECORDERS = frozenset({"root", "name", "address", "aside", "chosen", "ahead", "circle", "starting", "exchange"})
+BEYOND_RECORDERS = frozenset(
+    {"root", "name", "address", "aside", "chosen", "ahead", "circle", "starting", "exchange", "skipped", "extra"}
+)
 
 
 def is_beyond_recorders(fact: Fact | None, but: str = "") -> bool:
@@ -45,6 +47,7 @@ FACTS = (
     ),
     _stall("waits-for-data", "Nothing has moved for {seconds} s: {positions}"),
     _stall("waits-for-lock", "Nothing has moved for {seconds} s: {positions}"),
+    _stall("does-not-serve", "{ranks} {serving} (nothing has moved for {seconds} s)", serving="str"),
     _stall("stopped", "{positions}"),
     _stall("does-not-end", "Nothing has moved for {seconds} s: {positions}"),
     _stall("cycle", "Nothing has moved for {seconds} s: {positions}; in a circle: {calls}", calls="str"),
@@ -67,6 +70,12 @@ FACTS = (
         chosen="str",  # what it does otherwise, and the condition that chose it
         peers_in="str",  # the call in which it names another peer than the rest do
         sides="names",
+        skipped="str",  # the call that it did not make, others did: `allreduce at train.py:40`
+        extra="str",  # the call that it made, others did not
+        round="str",  # in which pass of the loops: `epoch 1, step 7`
+        others="str",  # who these are
+        counted="str",  # how many calls the accused made in this round, beside the rest
+        way="str",  # by which line it can have passed the call by
         why="str",  # a sentence, in bundles of older releases
     ),
     FactType("stall.recovered", "The job moves again after {seconds} s", {"seconds": "int"}, EventKind.PROGRESS),

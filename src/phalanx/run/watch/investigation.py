@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import re
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from phalanx.model import Frame
+from phalanx.model.ranks import speak_of
 from phalanx.run.observer import Observation
+from phalanx.run.watch.deviation import find_deviation
 from phalanx.run.watch.inside.phalanx_turning import CHANGES, TURNS
+from phalanx.run.watch.journals import Journal
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import observe_network, view_network
-from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.roots import find_dissent, find_other_name
+from phalanx.run.watch.servers import find_idle_server
 from phalanx.run.watch.snapshot import Snapshot
-from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
+from phalanx.run.watch.spinning import looks_at, spins, waits
+from phalanx.run.watch.stacks import ProcessStacks, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
 from phalanx.run.watch.stall_verdict import judge_stall
 from phalanx.run.watch.starts import find_stranger
 
-_LOOKS, _BETWEEN_S = 6, 0.5
-_FEW_LINES = 3
-_FEWEST_LOOKS = 4
 _LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
 _OF_A_PROCESSOR = 0.4  # what it must have had of one in that time: where it gets less, all it does takes longer
 _AT_EXIT = 3  # the same for what a rank does after its script: a last upload may rest for a while
-# Questions of the standard library, by function and file.
-_QUESTION = re.compile(r"(?:\w+\.)?(?:exists|lexists|isfile|isdir|is_file|is_dir|stat)$")
-_ASKED = re.compile(
-    r"(?:^<frozen (?:genericpath|posixpath|os)>|(?:^|/)(?:genericpath|posixpath|pathlib|pathlib/\w+)\.py)$"
-)
 _NAP_S = 60.0  # what a script may sleep, in figures, without being taken for one that hangs
 _NAP_OVER_S = 3.0  # after which it would have moved
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
@@ -54,12 +47,16 @@ class StallInvestigation:
         looks: Mapping[int, RankLook],
         ended: Mapping[int, int],
         ask: Callable[[Sequence[int]], Mapping[int, int]] = lambda ranks: {},
+        left: Mapping[int, Journal] | None = None,
+        roles: Mapping[int, str] | None = None,
     ) -> None:
         self.notice = notice
         self.observations: Sequence[Observation] | None = ()
         self.is_likely = False  # becomes true while it still looks, when it will probably say something
         self._size, self._take, self._pids, self._looks, self._ended = size, take, pids, looks, dict(ended)
         self._ask = ask
+        self._roles = roles or {}
+        self._left = left or {}  # what ranks that have ended left of their calls
         self._thread = threading.Thread(target=self._run, name="phalanx-investigation", daemon=True)
 
     def start(self) -> None:
@@ -76,6 +73,7 @@ class StallInvestigation:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        speak_of(self._roles)  # in this thread
         try:
             self.observations = self._look()
         except Exception as error:  # a watch that breaks must not take the job's supervisor with it
@@ -93,13 +91,21 @@ class StallInvestigation:
         self.is_likely = True
         taken = self._take()
         positions = self._positions(taken)
-        asked = (
-            find(taken.stacks, self._size)
-            for find in (find_dissent, find_other_name, find_other_neighbour, find_stranger)
+        dissent = (
+            find_deviation({**self._left, **taken.journals}, frozenset(self._ended), self._size)
+            or find_idle_server(taken.stacks, self._roles, self._ended)
+            or find_dissent(taken.stacks, self._size)
+            or find_other_name(taken.stacks, self._size)
+            or find_other_neighbour(taken.stacks, self._size)
+            or find_stranger(taken.stacks, self._size)
         )
-        dissent = next((one for one in asked if one is not None), None)
         verdict = judge_stall(positions, taken.recorders, self._size, dissent)
-        if self.notice.verdict is Verdict.STALL and pauses_by_itself(positions) and not self._does_not_end(positions):
+        if (
+            self.notice.verdict is Verdict.STALL
+            and dissent is None
+            and pauses_by_itself(positions)
+            and not self._does_not_end(positions)
+        ):
             return None
         if self.notice.verdict is Verdict.BUSY and not verdict.waiting:
             return None  # nobody waits: everybody computes, each for itself
@@ -212,95 +218,12 @@ class StallInvestigation:
         is_idle = rank not in self.notice.working
         workers = taken.workers.get(rank, ())
         position = position_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
+        journal = taken.journals.get(rank)
+        if journal is not None and position.doing is Doing.COLLECTIVE and (made := journal.waits_in) is not None:
+            position = replace(position, call=made.op)
         if rank in self.notice.stopped:
             return RankPosition(rank, Doing.STOPPED, frame=position.frame, pid=self._pids.get(rank, 0))
         return replace(position, holds_lock=self._holds_the_lock(rank))
-
-
-def looks_at(pids: Sequence[int], *, values: bool = False) -> dict[int, list[Thread]]:
-    """The main threads, several times within some seconds; a look that failed is left out. With `values` of their variables,
-    for which a process must be paused for some milliseconds."""
-    seen: dict[int, list[Thread]] = {pid: [] for pid in pids}
-    for number in range(_LOOKS):
-        if number:
-            time.sleep(_BETWEEN_S)
-        taken = take_stacks(pids, pause=values, values=values)
-        if values:  # without variables, where they cannot be had
-            taken |= take_stacks([pid for pid, stacks in taken.items() if stacks.error], pause=False)
-        for pid, stacks in taken.items():
-            if stacks.main is not None and stacks.main.frames:
-                seen[pid].append(stacks.main)
-    return seen
-
-
-def waits(looks: Sequence[Thread], has_entered: bool | None = None) -> bool:
-    """Whether a rank stands in a collective whenever it is looked at, called from the same line. Senders and receivers do so
-    in a pipeline too."""
-    calls = {doing_of(look.frames, has_entered) for look in looks}
-    places = {tuple(frame for frame in look.frames if frame.is_user_code) for look in looks}
-    if len(looks) < _FEWEST_LOOKS or len(calls) != 1 or len(places) != 1:
-        return False
-    ((doing, call),) = calls
-    return doing is Doing.COLLECTIVE and not is_point_to_point(call)
-
-
-def spins(
-    seen: Mapping[int, Sequence[Thread]],
-    held: frozenset[int] = frozenset(),
-    parents: frozenset[int] = frozenset(),
-    *,
-    is_long: bool = False,
-) -> bool:
-    """Whether every one of these processes computes and gets nowhere.
-
-    It turns round in a few lines of the user's own code without changing a variable. Where variables change or are not known, as
-    in a count of words, where it never leaves one line, as in a call of native code, and for those of `held`, whose native code
-    keeps the interpreter's lock, as a large pickle does, only time can tell. Who asks for a file again and again may wait for what its
-    own child makes: `parents` have such. An evaluation is seen at many places, and deep inside
-    the framework.
-    """
-    for pid, looks in seen.items():
-        own = [_own_frame(look) for look in looks]
-        places = {(frame.file, frame.line) for frame in own if frame is not None}
-        turns = None not in own and 0 < len(places) <= _FEW_LINES
-        asks = any(not look.frames[-1].is_user_code for look in looks)
-        if pid in held:
-            if not is_long or len({look.frames for look in looks}) != 1:
-                return False
-        elif (
-            not turns
-            or (asks and pid in parents)
-            or (not is_long and ((len(places) == 1 and not asks) or changes(looks)))
-        ):
-            return False
-    return bool(seen)
-
-
-def _own_frame(look: Thread) -> Frame | None:
-    """Where a thread turns in the user's code: there itself, or in a question of the standard library's that takes microseconds, such as
-    whether a file exists, so that who is found in it asks again and again. None if it is elsewhere."""
-    for depth, frame in enumerate(reversed(look.frames)):
-        if frame.is_user_code:
-            return frame
-        if depth >= _FEW_LINES or not (_QUESTION.match(frame.function) and _ASKED.search(frame.path)):
-            return None
-    return None
-
-
-def changes(looks: Sequence[Thread]) -> bool:
-    """Whether a variable of the user's functions differs between looks, or cannot be seen: py-spy shows none of a module's."""
-    found: dict[tuple[int, str, str], str] = {}
-    for look in looks:
-        own = [
-            (frame.function, told) for frame, told in zip(look.frames, look.values, strict=False) if frame.is_user_code
-        ]
-        if not own or own[-1][0] == "<module>":
-            return True
-        for depth, (function, told) in enumerate(own):
-            for name, value in told.items():
-                if found.setdefault((depth, function, name), value) != value:
-                    return True
-    return False
 
 
 def pauses_by_itself(positions: Mapping[int, RankPosition]) -> bool:

@@ -115,7 +115,8 @@ def look_at(
         lines=output.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
-        spinning=beat is not None and any(g.enqueued > g.completed and g.started >= 0 for g in beat.groups.values()),
+        spinning=beat is not None and any(g.enqueued > g.completed and g.started > 0 for g in beat.groups.values()),
+        may_spin=beat is not None and any(g.enqueued > g.completed and g.started == 0 for g in beat.groups.values()),
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)

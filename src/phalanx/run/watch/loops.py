@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from phalanx.model import Frame
-from phalanx.sources.user_code import around, parse_source, scope_of
+from phalanx.sources.rank_conditions import singles_out
+from phalanx.sources.user_code import around, is_about_ranks, parse_source, scope_of
 
 Pass = tuple[str, str, str, int]  # file, function, the loop's variable, its value
 
@@ -52,6 +53,8 @@ def is_common_path(frames: Sequence[Frame]) -> bool:
             return False
         for node in around(frame.file, frame.line, ast.If, ast.While):
             inside = node.test  # type: ignore[attr-defined]
+            if is_about_ranks(inside) and not singles_out(f"if {ast.unparse(inside)}"):
+                continue  # `if not (rank == 1 and …)`: the path of all the others
             if any(isinstance(part, ast.Call) for part in ast.walk(inside)):
                 return False
             names = {part.id for part in ast.walk(inside) if isinstance(part, ast.Name)}

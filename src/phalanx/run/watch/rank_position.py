@@ -94,7 +94,7 @@ def position_of(
     if main is None or not main.frames:
         return RankPosition(rank, Doing.UNKNOWN, pid=stacks.pid)
     doing, call = doing_of(main.frames, outstanding)
-    if doing is Doing.ELSEWHERE and is_idle and (graph := _graph_of(main.frames)):
+    if doing is Doing.ELSEWHERE and (is_idle or outstanding) and (graph := _graph_of(main.frames)):
         doing, call = Doing.COLLECTIVE, graph
     # the module's own frame is the last to go; after it only what was registered for the end, and threads that are waited for
     leaving = all(frame.function != "<module>" and "runpy" not in frame.path for frame in main.frames)

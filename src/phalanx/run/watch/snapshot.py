@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx import private
 from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
+from phalanx.run.watch.journals import Journal, calls_file, read_journal, states_of
 from phalanx.run.watch.processes import children_of, command_of, is_alive
 from phalanx.run.watch.recorder import GroupState, read_dump
 from phalanx.run.watch.stacks import ENDED, ProcessStacks, Thread, as_text, take_native, take_stacks
@@ -33,6 +34,7 @@ class Snapshot:
     workers: Mapping[int, tuple[ProcessStacks, ...]]
     recorders: Mapping[int, Mapping[str, GroupState]]
     error: str = ""  # why stacks are missing, and what would help
+    journals: Mapping[int, Journal] = field(default_factory=dict)  # of TensorFlow and Horovod
 
     def files(self, rank: int) -> tuple[str, str]:
         """The names of a rank's two files."""
@@ -63,12 +65,15 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
         _write(folder / stacks_file(number), as_text([own, *(taken[child] for child in below[pid] if child in taken)]))
         (folder / f"inside-stacks-{number}.txt").unlink(missing_ok=True)
     recorders = {rank: read_dump(rank_folder(attempt, rank) / collectives_file(number)) for rank in pids}
+    read = {rank: read_journal(rank_folder(attempt, rank) / calls_file(number)) for rank in pids}
+    journals = {rank: found for rank, found in read.items() if found is not None}
     return Snapshot(
         number,
         stacks,
         {rank: tuple(taken[child] for child in below[pid] if child in taken) for rank, pid in pids.items()},
-        {rank: found for rank, found in recorders.items() if found is not None},
+        {**states_of(journals), **{rank: found for rank, found in recorders.items() if found}},
         error,
+        journals,
     )
 
 

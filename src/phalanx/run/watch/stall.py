@@ -14,6 +14,7 @@ from enum import StrEnum
 
 _WINDOW_S = 3.0  # over which work is measured
 _BUSY = 0.2  # of a core
+_BUSY_BESIDE_SPINNING = 0.7  # where threads that wait take some of it
 _BYTES_PER_SECOND = 1 << 20
 _LINES_PER_SECOND = 100
 _TRAFFIC_PER_SECOND = 16 << 10  # bytes over the network: a slow download; heartbeats and retries are less
@@ -23,6 +24,7 @@ _REMEMBERED = 2048  # gaps between two signs of progress
 _FACTOR = 2.0  # by how much a gap must exceed the longest one that was seen
 _SETTLED = 8  # signs of progress after which a job has a rhythm; a quick one shows it within few looks:
 _SETTLED_CALLS = 24  # about ten steps
+_FIRST_CALLS = 4  # entered and left: the first two
 _SETTLED_STEPS = 10  # the same where only the output tells of steps, and not of every one:
 _FEWEST_GAPS = 3
 _UNSETTLED = 3.0  # before that, by how much more patience it gets
@@ -46,6 +48,7 @@ class Signs:
     stopped: bool = False
     blocked: bool = False  # in the kernel, waiting for a device
     spinning: bool = False  # its CPU time is that of waiting for a device's collective
+    may_spin: bool = False  # a part of its CPU time may be that of waiting
     connected: bool | None = None  # None where nobody can tell
 
 
@@ -92,6 +95,7 @@ class StallDetector:
         self._worked = float("-inf")  # when somebody was last seen at work
         self._settled = 0
         self._calls = 0
+        self._at_start = 0  # gaps before the first calls
         self._steps = 0
         self._said: set[Verdict] = set()
         self._stopped_since: dict[int, float] = {}
@@ -153,6 +157,12 @@ class StallDetector:
         self._cpu_then = {rank: sign.cpu for rank, sign in self._past[-1][1].items()}
         if self._settled:  # the first gap is the job's start
             self._gaps.append(self.quiet(now))
+        if self._calls < _FIRST_CALLS:
+            self._at_start = len(self._gaps)
+        elif self._at_start and self._calls >= _SETTLED_CALLS:
+            # a rhythm is known: pauses before its first calls were imports and the compilation of the first step
+            self._gaps = deque(list(self._gaps)[self._at_start :], maxlen=_REMEMBERED)
+            self._at_start = 0
         self._settled += 1
         self._moved = now
         self._said -= {Verdict.STALL, Verdict.CEILING, Verdict.BUSY, Verdict.APART}
@@ -225,7 +235,8 @@ class StallDetector:
             cpu = max(sign.cpu - old.cpu, sign.demand - old.demand) / span
             # who floods its output waits most of the time until it is taken
             floods = (sign.lines - old.lines) / span >= _LINES_PER_SECOND
-            if (cpu >= _BUSY and not sign.spinning) or floods:
+            least = _BUSY_BESIDE_SPINNING if sign.may_spin and old.may_spin else _BUSY
+            if (cpu >= least and not sign.spinning) or floods:
                 found.append(rank)
         return tuple(found)
 

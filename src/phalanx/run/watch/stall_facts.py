@@ -10,7 +10,7 @@ from phalanx.model.fact import Fact
 from phalanx.model.facts import make_fact
 from phalanx.run.watch.rank_position import Doing, RankPosition
 
-_PATHS = ("aside", "ahead", "chosen")
+_PATHS = ("aside", "ahead", "chosen", "skipped", "extra")
 
 
 def stall_fact(
@@ -46,6 +46,8 @@ def _kind(positions: Mapping[int, RankPosition], reason: str, told: Mapping[str,
         return "stall.stopped"
     if reason in _PATHS:
         return "stall.left-common-path"
+    if reason == "serving":
+        return "stall.does-not-serve"
     if reason == "root":
         return "stall.root-differs"
     if "calls" in told:

@@ -41,7 +41,7 @@ class StallVerdict:
     culprits: tuple[int, ...]
     waiting: tuple[int, ...]
     text: str
-    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, exchange, nobody
+    reason: str  # how the culprits were told: stopped, ended, missing, alone, elsewhere, data, odd, mismatch, circle, root, name, address, aside, chosen, ahead, leaving, starting, exchange, skipped, extra, nobody
     data: Mapping[str, Any]
     positions: Mapping[int, RankPosition] = field(default_factory=dict)
     told: Mapping[str, Any] = field(default_factory=dict)  # fields of the fact that the deciding comparison adds

@@ -10,6 +10,7 @@ from phalanx.blame.table import CONNECTING
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.recorder import GroupState
+from phalanx.sources.rank_conditions import singles_out
 
 _DOES = {
     Doing.COLLECTIVE: Does.WAITING,
@@ -46,7 +47,9 @@ def _state(rank: int, one: RankPosition | None, groups: Mapping[str, GroupState]
         facts = {} if partner is None else {"way": "to" if partner.sends else "from", "tag": str(partner.tag)}
         calls.append(GroupCall(op=one.call, peer=partner.rank if partner is not None else None, facts=facts))
     stack = (Line(one.frame.file, one.frame.line, one.call),) if one.frame is not None else ()
-    return RankState(rank, _DOES[one.doing], tuple(calls), stack, one.condition)
+    # who stands under `if rank != 1` is where most are meant to be
+    condition = "" if one.condition.startswith("if ") and not singles_out(one.condition) else one.condition
+    return RankState(rank, _DOES[one.doing], tuple(calls), stack, condition)
 
 
 def _call(name: str, state: GroupState) -> GroupCall:

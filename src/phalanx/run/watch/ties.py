@@ -10,6 +10,7 @@ from phalanx.model.ranks import name_ranks
 from phalanx.run.watch.loops import is_ahead, left_loop
 from phalanx.run.watch.partners import circles, has_other_half, is_point_to_point, left_out_half
 from phalanx.run.watch.rank_position import RankPosition
+from phalanx.sources.rank_conditions import singles_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ def break_tie(positions: Mapping[int, RankPosition], waiting: Iterable[int]) -> 
         or _by_partner(ranks)
         or _by_other_half(ranks)
         or _by_left_out_half(ranks)
-        or _by_condition(ranks)
         or _by_pass(ranks)
         or _by_left_loop(ranks)
+        or _by_condition(ranks)
     )
 
 
@@ -45,7 +46,7 @@ def _by_condition(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     """
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
-    aside = {rank for rank, one in ranks.items() if one.condition.startswith("if ")}
+    aside = {rank for rank, one in ranks.items() if one.condition.startswith("if ") and singles_out(one.condition)}
     rest = [one for rank, one in ranks.items() if rank not in aside]
     if not aside or len(aside) > len(rest) or any(one.condition for one in rest):
         return None
@@ -64,7 +65,11 @@ def _by_pass(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
         if (told := next((told for other in ranks.values() if (told := is_ahead(one.passes, other.passes))), ""))
     }
     behind = [rank for rank in ranks if rank not in ahead]
-    if not ahead or len(ahead) > len(behind) or any(ranks[rank].condition or not ranks[rank].common for rank in behind):
+    if (
+        not ahead
+        or len(ahead) > len(behind)
+        or any(_is_aside(ranks[rank]) or not ranks[rank].common for rank in behind)
+    ):
         return None
     if any(not is_ahead(ranks[rank].passes, ranks[other].passes) for rank in ahead for other in behind):
         return None
@@ -116,7 +121,7 @@ def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
     for first in ranks.values():
-        if first.condition or not first.common:
+        if _is_aside(first) or not first.common:
             continue
         gone = {rank: loop for rank, one in ranks.items() if (loop := left_loop(first.stack, one.stack))}
         rest = [one for rank, one in ranks.items() if rank not in gone]
@@ -127,6 +132,11 @@ def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
             text = f"{name_ranks(gone)} {have} left the loop at {loop}, in which {waiting} still {still}"
             return Tiebreak(frozenset(gone), "ahead", text, {"loop": loop, "behind": [one.rank for one in rest]})
     return None
+
+
+def _is_aside(one: RankPosition) -> bool:
+    """Whether a condition that names this rank led it there. Standing under one that names others (`if rank != 1`) is no deviation."""
+    return bool(one.condition) and singles_out(one.condition)
 
 
 def _left(ahead: list[int], told: str, behind: list[int]) -> Tiebreak:

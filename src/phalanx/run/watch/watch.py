@@ -18,10 +18,12 @@ from phalanx.run.watch.given_up import GivenUp
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
 from phalanx.run.watch.inside.phalanx_inside import CALL
 from phalanx.run.watch.investigation import StallInvestigation
+from phalanx.run.watch.journals import Journal, journals_in
 from phalanx.run.watch.lag import Lag
 from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.output_progress import OutputProgress
+from phalanx.run.watch.parting import Partings
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.recorder import read_dump
 from phalanx.run.watch.slow_places import SlowPlaces
@@ -56,6 +58,7 @@ class Watch:
         self._deaths = DeathWatch()
         self._lag = Lag()
         self._given_up = GivenUp(setup.size)
+        self._partings = Partings(setup)
         self._investigation: StallInvestigation | None = None
         self._snapshots = 0
         self._sampled = 0.0
@@ -111,7 +114,10 @@ class Watch:
             call = call_waited_in(read_dump(folder / collectives_file(self._snapshots)))
         now = time.monotonic()
         self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
-        return {**failure_of(last), **call, **why} if code else why
+        failure = failure_of(last) if code else {}
+        beat = self._beats[rank].read() if rank in self._beats else None
+        self._partings.ended(rank, code, str(failure.get("failed_at", "")), beat)
+        return {**failure, **call, **why} if code else why
 
     def tick(self) -> Sequence[Observation]:
         """One look at every rank; at a part of them, where there are many. A watch that breaks says so once and rests."""
@@ -147,6 +153,7 @@ class Watch:
         found += self._finished_investigation(now)
         if not self._told_stall:
             found += self._given_up.tell(now, living=bool(self._pids))
+            found += self._partings.tell(living=bool(self._pids))
         found += map(self._slow_places.add_to, self._stragglers.update(now, self._looks))
         if (suspect := self._stragglers.suspect) is not None and suspect in self._pids:
             self._slow_places.note(now, suspect, self._pids[suspect])
@@ -217,6 +224,8 @@ class Watch:
                 dict(self._looks),
                 self._ended,
                 lambda ranks: who_turns({rank: self._beats[rank] for rank in ranks if rank in self._beats}),
+                self._left_behind(),
+                self._setup.roles,
             )
             self._investigation.start()
             self._suspected = False
@@ -225,6 +234,10 @@ class Watch:
         else:
             self._detector.forgive(notice.verdict)
         return []
+
+    def _left_behind(self) -> dict[int, Journal]:
+        """What ranks that have ended left of their calls."""
+        return journals_in(self._setup.attempt, self._ended)
 
     def _suspect(self) -> list[Observation]:
         """Once for each closer look, as soon as it seems that a verdict will be wanted: to make it ready takes a while, too."""
@@ -252,6 +265,7 @@ class Watch:
         ):
             return []  # it went on while it was looked at
         self._told_stall = True
+        self._partings.close()  # ranks that are ended at a stall tell nothing further
         # the closer look took its time, which counts for who waits for a verdict
         told = {"told_after_s": round(self._detector.quiet(now), 1)}
         return [

@@ -20,6 +20,8 @@ TYPE_CHECKING = False  # as typing has it, without the time that importing it co
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from phalanx_libraries import Libraries
+
     Group = tuple[str, int, int, int]  # name; last enqueued, started, completed
 
 PAGE = 4096
@@ -36,8 +38,10 @@ PLACES_AT = 80
 TURN_ASKED_AT = 104  # written by the supervisor
 TURN_TOLD_AT = 112  # written by the rank: the number, with what was found in its last two bits
 MOVES_AT = 120  # how often the main thread was elsewhere than before, where nothing else tells of progress
+PASSES = struct.Struct("<II")  # of the outermost and the innermost loop around the last call of Horovod or TensorFlow
+PASSES_AT = 128
 GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
-GROUPS_AT = 128
+GROUPS_AT = 136
 STEP = struct.Struct("<qq16s")  # what a callback of a trainer told: step, time, phase
 STEP_AT = PAGE - STEP.size
 MOST_GROUPS = (STEP_AT - GROUPS_AT) // GROUP.size
@@ -57,7 +61,9 @@ def start(told: str) -> None:
     watch = _Watch(int(rank), int(size), os.path.dirname(path), page)
     watch.beat(STARTED)
     _prepare(path)
-    sys.meta_path.insert(0, _Herald(watch))
+    watch.libraries = sys.modules["phalanx_libraries"].Libraries(threading.get_ident(), watch.run_beside)
+    arrivals = sys.modules["phalanx_arrivals"].Arrivals
+    sys.meta_path.insert(0, arrivals(watch.before_imports(), watch.libraries.after_imports()))
 
 
 def beat_here(rank: int, size: int, path: str) -> None:
@@ -79,7 +85,9 @@ def note_step(step: int, phase: str) -> bool:
 
 def _prepare(path: str) -> None:
     """Load our modules now: their folder is on the path for a moment only."""
+    import phalanx_arrivals  # noqa: F401
     import phalanx_last_call
+    import phalanx_libraries  # noqa: F401
     import phalanx_socket  # noqa: F401
     import phalanx_software
     import phalanx_trackers  # noqa: F401
@@ -106,24 +114,6 @@ def _claim(path: str) -> mmap.mmap | None:
     return page
 
 
-class _Herald:
-    """An import hook that finds nothing: it starts the thread when torch.distributed is first asked for."""
-
-    def __init__(self, watch: _Watch) -> None:
-        self._watch = watch
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "torch.distributed":
-            try:
-                sys.meta_path.remove(self)
-                sys.modules["phalanx_software"].switch_recorder_on()
-                self._watch.run_beside()
-            except (
-                Exception
-            ):  # an import of the user's must never fail for our sake: the job then runs unwatched from inside
-                pass
-
-
 class _Watch:
     def __init__(self, rank: int, size: int, folder: str, page: mmap.mmap, counts_motion: bool = False) -> None:
         self._rank, self._size, self._folder, self._page = rank, size, folder, page
@@ -133,12 +123,24 @@ class _Watch:
         self._sequence = self._beats = 0
         self._looks = [0, 0, 0]
         self._groups_seen: Sequence[Group] = ()
+        self.libraries: Libraries | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         page[0:8] = MAGIC
         self._answered = REQUEST.unpack_from(page, ANSWER_AT)[0]
 
+    def before_imports(self) -> dict[str, Callable[[], None]]:
+        """What to do when a module is first asked for."""
+        return {"torch.distributed": self._torch_comes}
+
+    def _torch_comes(self) -> None:
+        sys.modules["phalanx_software"].switch_recorder_on()
+        self.run_beside()
+
     def run_beside(self) -> None:
+        """Start the thread, once."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name="phalanx-watch", daemon=True)
         self._thread.start()
         self._open()
@@ -173,6 +175,7 @@ class _Watch:
     def _dump_last_words(self) -> None:
         """A rank that ends by an exception, or in the middle of a collective, leaves its recorder: what it called last
         tells who broke step, and nobody can ask it later."""
+        self._dump_calls(self._answered + 1)
         distributed = sys.modules.get("torch.distributed")
         if distributed is None or not distributed.is_initialized():
             return
@@ -188,7 +191,7 @@ class _Watch:
         told = False
         while not self._stop.wait(BEAT_S):
             try:
-                groups = self._groups()
+                groups = self._all_groups()
                 self.beat(IMPORTED if groups is None else CONNECTED, groups or ())
                 if groups is not None and not told:
                     told = True
@@ -202,6 +205,11 @@ class _Watch:
             except Exception:  # a page that cannot be written is no reason to disturb the job
                 if self._stop.wait(5.0):
                     return
+
+    def _all_groups(self) -> Sequence[Group] | None:
+        """Those of PyTorch's recorders, and one each for Horovod and TensorFlow; None before a rank has met its peers."""
+        groups, others = self._groups(), self.libraries.groups() if self.libraries is not None else []
+        return [*(groups or ()), *others] if others else groups
 
     def _groups(self) -> Sequence[Group] | None:
         """(name, enqueued, started, completed) of each group; None before there is one.
@@ -241,6 +249,7 @@ class _Watch:
             GROUP.pack_into(page, GROUPS_AT + number * GROUP.size, name.encode()[:16], *counts)
         PLACES.pack_into(page, PLACES_AT, *self._looks)
         REQUEST.pack_into(page, MOVES_AT, self._moves)
+        PASSES.pack_into(page, PASSES_AT, *(self.libraries.passes() if self.libraries is not None else (0, 0)))
         HEAD.pack_into(
             page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
         )
@@ -253,19 +262,8 @@ class _Watch:
             state = sys.modules["phalanx_socket"].state_of(frame)
             self._moves += state != self._state
             self._state = state
-        depth = 0
-        place = ""
-        while frame is not None and depth < 12:
-            name = frame.f_code.co_filename
-            if "torch" in name:
-                if "utils/data" in name:
-                    place = "data"
-                    break
-                if "torch/distributed" in name or name.endswith("torch/autograd/graph.py"):
-                    place = "collective"
-                    break
-            frame = frame.f_back
-            depth += 1
+        calls = sys.modules.get("phalanx_calls")
+        place = calls.place_of(frame) if calls is not None else ""
         self._looks[0] += 1
         self._looks[1] += place == "data"
         self._looks[2] += on_device or (place == "collective" and outstanding)
@@ -280,6 +278,7 @@ class _Watch:
             distributed = sys.modules.get("torch.distributed")
             if distributed is not None and distributed.is_initialized():
                 self._dump(number)
+            self._dump_calls(number)
         finally:
             self._answered = number
             REQUEST.pack_into(self._page, ANSWER_AT, number)
@@ -300,6 +299,12 @@ class _Watch:
                 dump["rank"], dump["world_size"] = self._rank, self._size
                 kind = "cpu-" if place else ""
                 self._write(f"collectives-{kind}{number}.json", json.dumps(dump).encode())
+
+    def _dump_calls(self, number: int) -> None:
+        """What was asked of Horovod or TensorFlow."""
+        told = self.libraries.as_json(self._rank, self._size) if self.libraries is not None else None
+        if told is not None:
+            self._write(f"calls-{number}.json", json.dumps(told).encode())
 
     def _write(self, name: str, data: bytes) -> None:
         path = os.path.join(self._folder, name)

@@ -24,7 +24,19 @@ def switch_recorder_on() -> None:
 
 def versions(rank: int) -> dict[str, str | int]:
     found: dict[str, str | int] = {"rank": rank, "python": sys.version.split()[0]}
-    for name in ("torch", "numpy", "lightning", "accelerate", "deepspeed", "transformers"):
+    for name in (
+        "torch",
+        "tensorflow",
+        "keras",
+        "tf_keras",
+        "horovod",
+        "jax",
+        "numpy",
+        "lightning",
+        "accelerate",
+        "deepspeed",
+        "transformers",
+    ):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             found[name] = str(version)
