@@ -8,4 +8,9 @@ FACTS = (
         "{ranks} alone {verb} {call}{function? in {function}} ({place}, under `{condition}`)",
         {"verb": "str", "call": "str", "function": "str", "place": "str", "condition": "str", "others_at": "str"},
     ),
+    FactType(
+        "source.raised-inside",
+        "{ranks} raised {error} at {place}{function? in {function}()}, within a graph",
+        {"error": "str", "place": "str", "function": "str", "source": "str", "data": "bool"},
+    ),
 )
