@@ -63,7 +63,7 @@ def start(told: str) -> None:
     _prepare(path)
     watch.libraries = sys.modules["phalanx_libraries"].Libraries(threading.get_ident(), watch.run_beside)
     arrivals = sys.modules["phalanx_arrivals"].Arrivals
-    sys.meta_path.insert(0, arrivals(watch.before_imports(), watch.libraries.after_imports()))
+    sys.meta_path.insert(0, arrivals({"torch.distributed": watch.torch_comes}, watch.libraries.after_imports()))
 
 
 def beat_here(rank: int, size: int, path: str) -> None:
@@ -129,16 +129,12 @@ class _Watch:
         page[0:8] = MAGIC
         self._answered = REQUEST.unpack_from(page, ANSWER_AT)[0]
 
-    def before_imports(self) -> dict[str, Callable[[], None]]:
-        """What to do when a module is first asked for."""
-        return {"torch.distributed": self._torch_comes}
-
-    def _torch_comes(self) -> None:
+    def torch_comes(self) -> None:
+        """It is about to be imported."""
         sys.modules["phalanx_software"].switch_recorder_on()
         self.run_beside()
 
     def run_beside(self) -> None:
-        """Start the thread, once."""
         if self._thread is not None:
             return
         self._thread = threading.Thread(target=self._run, name="phalanx-watch", daemon=True)
@@ -301,7 +297,6 @@ class _Watch:
                 self._write(f"collectives-{kind}{number}.json", json.dumps(dump).encode())
 
     def _dump_calls(self, number: int) -> None:
-        """What was asked of Horovod or TensorFlow."""
         told = self.libraries.as_json(self._rank, self._size) if self.libraries is not None else None
         if told is not None:
             self._write(f"calls-{number}.json", json.dumps(told).encode())
