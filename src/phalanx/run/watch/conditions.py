@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.run.watch.loops import around, changing_names
+from phalanx.run.watch.loops import changing_names
 from phalanx.sources.rank_conditions import Condition
-from phalanx.sources.user_code import parse_source, scope_of
+from phalanx.sources.user_code import around, parse_source, scope_of
 
 
 def conditions_at(file: str, line: int) -> list[Condition]:
