@@ -159,9 +159,9 @@ def hosts(count: int) -> None:
 
 def simulate(count: int) -> None:
     """One real view of 8 ranks, given back by `cat` under other numbers for each host: the asking, merging and judging are real."""
-    from phalanx.attach.hosts import View, collect_line, read_views
-    from phalanx.attach.jobs import find_job
-    from phalanx.attach.plain import to_plain
+    from phalanx.attaching.hosts import View, collect_line, read_views
+    from phalanx.attaching.jobs import find_job
+    from phalanx.attaching.plain import to_plain
 
     with tiny_scripts() as folder:
         shared = {"WORLD_SIZE": "8", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29772"}
@@ -250,8 +250,8 @@ def steps(rounds: int = 5) -> None:
 
 
 def repeat(count: int) -> None:
-    from phalanx.attach.jobs import find_job
-    from phalanx.attach.looks import look_at_job
+    from phalanx.attaching.jobs import find_job
+    from phalanx.attaching.looks import look_at_job
 
     with tempfile.TemporaryDirectory() as name, torch_job(Path(name)) as pids:
         job = find_job(pids[0])

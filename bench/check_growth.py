@@ -21,10 +21,10 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from phalanx.check.network import judge
-from phalanx.check.network.nodes import Node
-from phalanx.check.network.rounds import rounds
-from phalanx.check.network.survey import IDLE_S, SPREAD, Survey, fine_call, places_of, plan_calls
+from phalanx.preflight.network import judge
+from phalanx.preflight.network.nodes import Node
+from phalanx.preflight.network.rounds import rounds
+from phalanx.preflight.network.survey import IDLE_S, SPREAD, Survey, fine_call, places_of, plan_calls
 
 TIMEOUT_S = 2.0
 _MOST_AT_ONCE = 400  # as the agent has it
@@ -75,10 +75,10 @@ def simulate(count: int, costs: Costs, *, dead: int = 0, cores: int | None = Non
 
 def measure(count: int) -> tuple[float, float]:
     """Wall and processor seconds of the whole check of a healthy bed."""
-    from phalanx.check.check import examine
-    from phalanx.check.options import CheckOptions
-    from phalanx.check.parties import by_command, start_all
     from phalanx.lab import Bed
+    from phalanx.preflight.check import examine
+    from phalanx.preflight.options import CheckOptions
+    from phalanx.preflight.parties import by_command, start_all
 
     with Bed(count) as bed:
         before, began = _processor(), time.monotonic()

@@ -1,6 +1,6 @@
 """Scores `phalanx check` on beds that it was not made for: how many faults are found, who is accused wrongly, and what healthy beds give.
 
-python bench/check_unseen.py                # root; all of tests/check/unseen_*.py, one line each
+python bench/check_unseen.py                # root; all of tests/preflight/unseen_*.py, one line each
 python bench/check_unseen.py proxy-resets   # some of them
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.check import unseen_more, unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
-from tests.check.unseen import BEDS, look_at, verdict_on
+from tests.preflight import unseen_more, unseen_networks, unseen_settings  # noqa: F401 (they write their beds into BEDS)
+from tests.preflight.unseen import BEDS, look_at, verdict_on
 
 from phalanx.lab import LabError
 

@@ -24,7 +24,7 @@ from make_logs import CULPRIT, write_logs
 HERE = Path(__file__).parent
 _CHILD = """
 import json, resource, sys, time
-from phalanx.diagnose import diagnose_inputs
+from phalanx.diagnosis import diagnose_inputs
 from phalanx.knowledge import load_rules
 from phalanx.sources import find_inputs
 sys.path.insert(0, {here!r})

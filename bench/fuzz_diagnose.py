@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fuzz_cases import make_case
 from fuzz_checks import check_outputs
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 
 _MEMORY = (
     3 * 2**30

@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.remote.keeping import Keeping
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.replay.compare import compare

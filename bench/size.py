@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGES = ("diagnose", "blame", "sources", "run/watch")
+PACKAGES = ("diagnosis", "blame", "sources", "run/watch")
 MOST_COMPLEX = 15
 COMPILERS = ("compile", "lazy")  # re.compile and the project's own
 INLINE = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")

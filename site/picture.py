@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.report import print_text
 
 # Rich's own page loads a font from the network; a reader's own monospaced font serves.

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from phalanx.diagnose import diagnose_inputs
+from phalanx.diagnosis import diagnose_inputs
 from phalanx.knowledge import load_rules
 from phalanx.model import Report
 from phalanx.sources import from_text

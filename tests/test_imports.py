@@ -21,15 +21,15 @@ ALLOWED = {
     "zoo": {"model", "knowledge"},
     "lab": {"model"},
     "blame": {"model"},
-    "diagnose": {"model", "knowledge", "frameworks", "sources", "blame"},
+    "diagnosis": {"model", "knowledge", "frameworks", "sources", "blame"},
     "run": {"model", "knowledge", "frameworks", "sources", "blame", "notify"},
-    "api": {"model", "calls", "diagnose", "report"},
+    "api": {"model", "calls", "diagnosis", "report"},
     "notify": {"model"},
     "callbacks": {"run"},
     "schedulers": {"model"},
-    "attach": {"model", "sources", "run"},
-    "embedded": {"model", "sources", "run", "attach", "notify", "callbacks"},
-    "check": {"model", "knowledge", "frameworks", "sources", "cache"},
+    "attaching": {"model", "sources", "run"},
+    "embedded": {"model", "sources", "run", "attaching", "notify", "callbacks"},
+    "preflight": {"model", "knowledge", "frameworks", "sources", "cache"},
     "lint": {"model", "knowledge"},
     "mcp": {"api", "calls"},
     "checkpoint_files": {"model", "knowledge"},
@@ -37,11 +37,11 @@ ALLOWED = {
     "remote": {"model", "frameworks", "sources", "backends", "run"},
     "calls": {"model", "frameworks", "sources", "backends", "run", "remote"},
     "replay": {"model", "sources"},
-    "verify": {"model", "knowledge", "blame"},
+    "verification": {"model", "knowledge", "blame"},
     "report": {"model", "knowledge"},
     "cli": {
         "mcp",
-        "attach",
+        "attaching",
         "cache",
         "notify",
         "schedulers",
@@ -52,16 +52,16 @@ ALLOWED = {
         "study",
         "zoo",
         "lab",
-        "diagnose",
+        "diagnosis",
         "run",
-        "check",
+        "preflight",
         "lint",
         "checkpoint_files",
         "report",
         "backends",
         "remote",
         "replay",
-        "verify",
+        "verification",
     },
 }
 FRAMEWORKS = ("torch", "tensorflow", "keras", "horovod", "jax", "ray", "mpi4py", "numpy", "openpyxl")
@@ -111,7 +111,7 @@ class Block:
         if name.split('.')[0] in {FRAMEWORKS!r}:
             raise ImportError('blocked: ' + name)
 sys.meta_path.insert(0, Block())
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 report = diagnose_paths([{str(log)!r}])
 assert report.verdict is not None and report.verdict.symptom == 'fail.out-of-memory', report.verdict
 print('ok')

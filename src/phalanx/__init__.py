@@ -1,9 +1,12 @@
 """Phalanx: why a distributed training job failed, and what to change.
 
+report = phalanx.diagnose("logs/")      # what broke the job; also attach(pid), check("train.py"), verify("train.py")
+print(report)
+
 @phalanx.function(workers=4)
 def train(config): ...
 
-train(config)        # on four workers; every rank's result, in order
+train(config)                           # on four workers; every rank's result, in order
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from phalanx.api.report import Report
+    from phalanx.api.verbs import attach, check, diagnose, verify
     from phalanx.calls.call import Call, Status
     from phalanx.calls.checkpoints import attempt, checkpoints, last_checkpoint
     from phalanx.calls.decorator import Function, function
@@ -29,23 +34,30 @@ __all__ = [
     "JobTimedOut",
     "NotFinished",
     "PhalanxError",
+    "Report",
     "Status",
     "__version__",
+    "attach",
     "attempt",
+    "check",
     "checkpoint",
     "checkpoints",
+    "diagnose",
     "function",
     "last_checkpoint",
+    "verify",
 ]
 # Imported when first asked for: every rank and every `phalanx diagnose` imports this file.
 _FROM = {
-    "Call": "call",
-    "Status": "call",
-    "Function": "decorator",
-    "function": "decorator",
-    **dict.fromkeys(("attempt", "checkpoints", "last_checkpoint"), "checkpoints"),
+    "Report": "api.report",
+    **dict.fromkeys(("attach", "check", "diagnose", "verify"), "api.verbs"),
+    "Call": "calls.call",
+    "Status": "calls.call",
+    "Function": "calls.decorator",
+    "function": "calls.decorator",
+    **dict.fromkeys(("attempt", "checkpoints", "last_checkpoint"), "calls.checkpoints"),
     **dict.fromkeys(
-        ("CallCancelled", "CannotStart", "JobFailed", "JobTimedOut", "NotFinished", "PhalanxError"), "errors"
+        ("CallCancelled", "CannotStart", "JobFailed", "JobTimedOut", "NotFinished", "PhalanxError"), "calls.errors"
     ),
 }
 
@@ -53,6 +65,11 @@ _FROM = {
 def __getattr__(name: str) -> Any:
     if name not in _FROM:
         raise AttributeError(f"module 'phalanx' has no attribute {name!r}")
-    value = getattr(import_module(f"phalanx.calls.{_FROM[name]}"), name)
+    value = getattr(import_module(f"phalanx.{_FROM[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names and nothing else: packages that happen to be loaded are not for users."""
+    return sorted(__all__)

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from phalanx.check.agent import ports
 from phalanx.cli import app
+from phalanx.preflight.agent import ports
 
 RUNNER = CliRunner()
 

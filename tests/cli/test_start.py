@@ -56,7 +56,7 @@ def test_version_and_help_load_no_verb(tmp_path: Path) -> None:
     for words in (["--version"], ["--help"]):
         status, modules, printed = loaded(words, tmp_path)
         assert status == 0
-        assert not any(name.startswith(("phalanx.diagnose", "phalanx.sources", "phalanx.zoo")) for name in modules)
+        assert not any(name.startswith(("phalanx.diagnosis", "phalanx.sources", "phalanx.zoo")) for name in modules)
     assert printed == first, "descriptions come from the cache as they are"
     for name in ("diagnose", "faults", "rules", "run", "study", "trace"):
         assert f" {name} " in printed

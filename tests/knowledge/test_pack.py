@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.diagnose.cases import check_rule
+from phalanx.diagnosis.cases import check_rule
 from phalanx.knowledge import SYMPTOMS, Rule, load_rules
 from phalanx.knowledge.pack import BUILT_IN, load_folders, load_pack, removed_codes
 

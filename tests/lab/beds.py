@@ -11,12 +11,12 @@ from functools import partial
 
 import pytest
 
-from phalanx.check.check import examine
-from phalanx.check.options import CheckOptions
-from phalanx.check.parties import by_command, start_all
 from phalanx.lab import Bed
 from phalanx.lab.host import Host
 from phalanx.model import Report
+from phalanx.preflight.check import examine
+from phalanx.preflight.options import CheckOptions
+from phalanx.preflight.parties import by_command, start_all
 
 _PROGRAMS = ("ip", "nft", "nsenter", "setpriv", "unshare")
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])

@@ -9,7 +9,7 @@ from pkgutil import walk_packages
 
 import pytest
 
-import phalanx.diagnose
+import phalanx.diagnosis
 import phalanx.sources
 from phalanx.model.lazy import Lazy, lazy
 
@@ -40,7 +40,7 @@ def test_all_that_stand_in_modules_compile() -> None:
 
 
 def _modules() -> Iterator[str]:
-    for package in (phalanx.diagnose, phalanx.sources):
+    for package in (phalanx.diagnosis, phalanx.sources):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith((".worker", "__main__")):
                 yield module.name

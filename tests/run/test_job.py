@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 
 from .jobs import finish, processes_of, run, said, start, wait_for
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phalanx.diagnose import diagnose_inputs
+from phalanx.diagnosis import diagnose_inputs
 from phalanx.knowledge import load_rules
 from phalanx.report import Format, render
 from phalanx.sources import from_text
@@ -99,7 +99,7 @@ def test_memory_stays_bounded(tmp_path: Path, kind: str) -> None:
         path.write_bytes(gzip.compress(b"a" + b"\n" * (300 << 20), 1))
     else:
         path.write_bytes(b"[rank1]: RuntimeError: Connection closed by peer\n" * 500_000)
-    code = f"from phalanx.diagnose import diagnose_paths; diagnose_paths([{str(path)!r}]); print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    code = f"from phalanx.diagnosis import diagnose_paths; diagnose_paths([{str(path)!r}]); print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.run.bundle import BundleWriter
 from phalanx.sources.bundle import earlier_attempts, evidence_of, is_bundle, read_watch, was_cut_off
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.replay.recordings import ReplayError, open_recording
 from phalanx.sources import inputs
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phalanx.diagnose.match import patterns_of
-from phalanx.diagnose.world import SIGNS
+from phalanx.diagnosis.match import patterns_of
+from phalanx.diagnosis.world import SIGNS
 from phalanx.knowledge import load_rules
 from phalanx.sources import gate
 from phalanx.sources.collect import Collector

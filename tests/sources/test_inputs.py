@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.sources.inputs import find_inputs, plain_stream
 
 TEXT = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n[rank0]: fine\n" * 3

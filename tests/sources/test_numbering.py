@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.sources.numbering import FAR, Gaps, Numbers
 from phalanx.sources.scanner import pieces
 

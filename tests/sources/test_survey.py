@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from phalanx.diagnose.world import SIGNS
+from phalanx.diagnosis.world import SIGNS
 from phalanx.sources import dialects
 from phalanx.sources.dialects import Dialect, rank_inside, sniff
 from phalanx.sources.signs import SignSet

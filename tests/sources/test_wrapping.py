@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.sources.wrapping import unwrapped
 
 LOG = """\

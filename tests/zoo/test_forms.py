@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.zoo.reading import load_zoo
 
 FAULTS = Path(__file__).parents[2] / "faults"

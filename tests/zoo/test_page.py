@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.zoo.coverage import coverage
 from phalanx.zoo.named import named_by_framework
 from phalanx.zoo.reading import load_zoo

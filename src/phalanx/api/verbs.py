@@ -23,7 +23,7 @@ def diagnose(*paths: PathLike) -> Report:
 
     Raises PhalanxError where a path does not exist.
     """
-    from phalanx.diagnose import diagnose_paths
+    from phalanx.diagnosis import diagnose_paths
 
     if not paths:
         raise PhalanxError("diagnose needs at least one file or folder")

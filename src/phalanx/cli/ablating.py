@@ -10,7 +10,7 @@ from functools import cache
 from rich.console import Console
 from rich.progress import track
 
-from phalanx.diagnose.ablation import all_parts, reports_without
+from phalanx.diagnosis.ablation import all_parts, reports_without
 from phalanx.knowledge import Rule, load_rules
 from phalanx.knowledge.rule import Case
 from phalanx.model import Report

@@ -19,7 +19,7 @@ def main() -> None:
     """Diagnose for practice, wait for a line on standard input, and do it in earnest; without such a line, end."""
     gc.set_threshold(100_000, 20, 50)
     request = Request((sys.argv[1],), Format.JSON)
-    from phalanx.diagnose import diagnose_paths
+    from phalanx.diagnosis import diagnose_paths
 
     if not select.select([sys.stdin], [], [], 0)[0]:
         with contextlib.suppress(Exception):  # what is wrong will be so in earnest, too

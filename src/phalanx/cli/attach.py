@@ -16,10 +16,10 @@ from phalanx.model.ranks import name_ranks
 from phalanx.report import Format
 
 if TYPE_CHECKING:
-    from phalanx.attach.discovery import FoundJob
-    from phalanx.attach.investigation import Seen
-    from phalanx.attach.reach import Reach
-    from phalanx.attach.target import Target
+    from phalanx.attaching.discovery import FoundJob
+    from phalanx.attaching.investigation import Seen
+    from phalanx.attaching.reach import Reach
+    from phalanx.attaching.target import Target
 
 _DOING = {
     "collective": "waiting for other ranks",
@@ -89,9 +89,9 @@ def attach(
     Finds the ranks of training jobs by itself, whatever started them: torchrun, accelerate, deepspeed, srun, mpirun,
     horovodrun, Ray Train, mp.spawn, or processes started by hand.
     """
-    from phalanx.attach.investigation import investigate
-    from phalanx.attach.jobs import AttachError
-    from phalanx.attach.target import target_here, target_on
+    from phalanx.attaching.investigation import investigate
+    from phalanx.attaching.jobs import AttachError
+    from phalanx.attaching.target import target_here, target_on
 
     try:
         reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python, dump)
@@ -115,8 +115,8 @@ def attach(
 
 def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | None, dump: bool) -> list[Reach]:
     """The commands that reach other machines, where any were asked for. Raises AttachError."""
-    from phalanx.attach import reach
-    from phalanx.attach.jobs import AttachError
+    from phalanx.attaching import reach
+    from phalanx.attaching.jobs import AttachError
 
     given = {way: value for way, value in asked.items() if value is not None}
     if len(given) > 1:
@@ -124,7 +124,7 @@ def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | No
     if each is not None and "hosts" not in given:
         raise AttachError("--each needs --hosts, the names that replace {}")
     python = python or ("python3" if "kubectl" in given else None)
-    command = reach.module_command(python, "phalanx.attach.collecting", *(["--dump"] if dump else []))
+    command = reach.module_command(python, "phalanx.attaching.collecting", *(["--dump"] if dump else []))
     if "hosts" in given:
         names = reach.names_in(given["hosts"])
         return reach.by_template(each, names, command) if each is not None else reach.by_ssh(names, command)
@@ -136,8 +136,8 @@ def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | No
 
 def _stay(target: Target, every: float, everything: bool) -> int:
     """Until the job is gone; 1 if it hung at the last look."""
-    from phalanx.attach.investigation import investigate
-    from phalanx.attach.vigil import Vigil
+    from phalanx.attaching.investigation import investigate
+    from phalanx.attaching.vigil import Vigil
 
     def hung(seen: Seen) -> None:
         _conclude(seen, None, Format.TEXT, None, everything)
@@ -154,8 +154,8 @@ def _stay(target: Target, every: float, everything: bool) -> int:
 
 def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None, everything: bool) -> int:
     """Keep what was seen, say it, and return the exit status."""
-    from phalanx.attach.investigation import keep
-    from phalanx.attach.jobs import AttachError
+    from phalanx.attaching.investigation import keep
+    from phalanx.attaching.jobs import AttachError
 
     with ExitStack() as stack:
         folder = bundle or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phalanx-attach-")))
@@ -173,7 +173,7 @@ def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None
 
 def _choose(jobs: Sequence[FoundJob]) -> FoundJob:
     """The only job, or the one that a person picks. Raises AttachError where there is none, or nobody to ask."""
-    from phalanx.attach.jobs import AttachError
+    from phalanx.attaching.jobs import AttachError
 
     if not jobs:
         raise AttachError(
@@ -195,7 +195,7 @@ def _choose(jobs: Sequence[FoundJob]) -> FoundJob:
 
 
 def _found(job: FoundJob) -> str:
-    from phalanx.attach.discovery import script_of
+    from phalanx.attaching.discovery import script_of
 
     here = [one.identity.rank for one in job.ranks]
     machines = sorted({one.host for one in job.ranks if one.host})
@@ -215,10 +215,10 @@ def _found(job: FoundJob) -> str:
 
 def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everything: bool, kept: bool) -> int:
     """Write what was seen; the exit status."""
-    from phalanx.attach.origins import with_origins
-    from phalanx.attach.state import State, describe
+    from phalanx.attaching.origins import with_origins
+    from phalanx.attaching.state import State, describe
     from phalanx.cli.diagnosing import Request
-    from phalanx.diagnose import diagnose_paths
+    from phalanx.diagnosis import diagnose_paths
     from phalanx.report import render
 
     said = "" if seen.hangs else describe(seen.motion, seen.found)
@@ -246,7 +246,7 @@ def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everyth
 
 
 def _groups(seen: Seen) -> list[dict[str, Any]]:
-    from phalanx.attach.groups import grouped_stacks
+    from phalanx.attaching.groups import grouped_stacks
 
     return [
         {
@@ -260,7 +260,7 @@ def _groups(seen: Seen) -> list[dict[str, Any]]:
 
 
 def _print_groups(seen: Seen) -> None:
-    from phalanx.attach.groups import grouped_stacks
+    from phalanx.attaching.groups import grouped_stacks
 
     sys.stdout.write("\nwhere the ranks are\n")
     for group in grouped_stacks(seen.motion)[:8]:

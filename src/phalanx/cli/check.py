@@ -14,18 +14,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from phalanx.check.check import examine_printed
-from phalanx.check.convening import CheckError, Convening, convene, take_part
-from phalanx.check.fix_script import write_fix_script
-from phalanx.check.host_list import read_hosts
-from phalanx.check.launch_line import LaunchLine, read_launch_line
-from phalanx.check.meeting.printed import facts_in, facts_to_print
-from phalanx.check.meeting.seat import seat_of
-from phalanx.check.node_commands import node_commands
-from phalanx.check.options import LIBRARIES, CheckOptions
 from phalanx.cli.linting import LintRequest, codes_of, is_script, with_scripts
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
+from phalanx.preflight.check import examine_printed
+from phalanx.preflight.convening import CheckError, Convening, convene, take_part
+from phalanx.preflight.fix_script import write_fix_script
+from phalanx.preflight.host_list import read_hosts
+from phalanx.preflight.launch_line import LaunchLine, read_launch_line
+from phalanx.preflight.meeting.printed import facts_in, facts_to_print
+from phalanx.preflight.meeting.seat import seat_of
+from phalanx.preflight.node_commands import node_commands
+from phalanx.preflight.options import LIBRARIES, CheckOptions
 from phalanx.report import Format, print_text, render
 from phalanx.report.checked import print_checked
 

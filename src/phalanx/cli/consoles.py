@@ -12,7 +12,7 @@ import typer
 from rich.console import Console as Terminal
 from rich.table import Table
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.zoo.consoles import score as scoring
 from phalanx.zoo.consoles.cell import HELD_BACK, OPEN, Console, cells, make, sample_of, split_of
 from phalanx.zoo.consoles.excerpts import load_excerpts

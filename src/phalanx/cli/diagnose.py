@@ -53,7 +53,7 @@ def diagnose(
     statuses, stacks, or a bug report with pasted logs.
     """
     if serve:
-        from phalanx.diagnose import serve_logs
+        from phalanx.diagnosis import serve_logs
 
         raise typer.Exit(serve_logs(paths))
     request = Request(tuple(paths), form, output, everything)
@@ -66,9 +66,9 @@ def diagnose(
 
 def _afar(request: Request, hosts: str | None, slurm: str | None, each: str | None, python: str | None) -> int:
     """On other hosts, which read their own files; nothing but what they found comes here."""
-    from phalanx.attach import reach
-    from phalanx.diagnose import diagnose_on
-    from phalanx.diagnose.afar import Party
+    from phalanx.attaching import reach
+    from phalanx.diagnosis import diagnose_on
+    from phalanx.diagnosis.afar import Party
 
     def say(text: str) -> None:
         sys.stderr.write(f"phalanx: {text}\n")

@@ -101,7 +101,7 @@ def _told(what: str, status: int) -> int:
 
 
 def _with_progress(paths: list[str]) -> Report:
-    from phalanx.diagnose import diagnose_paths
+    from phalanx.diagnosis import diagnose_paths
 
     if not sys.stderr.isatty():
         return diagnose_paths(paths)

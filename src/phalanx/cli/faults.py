@@ -17,7 +17,7 @@ from rich.console import Console
 from phalanx.cli.consoles import consoles_app
 from phalanx.cli.fault_tables import print_table, refuse, score_runs, show_ablation, show_runs
 from phalanx.cli.silent import silent_app
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.zoo import environments, tables, watched
 from phalanx.zoo.bundled import can_be_watched
 from phalanx.zoo.campaign import Campaign

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from phalanx.cli.rule_text import text_of_rule
-from phalanx.diagnose.cases import check_rule, write_messages
+from phalanx.diagnosis.cases import check_rule, write_messages
 from phalanx.knowledge import FIX_PATTERNS, SYMPTOMS, Rule, load_rules
 from phalanx.knowledge.figures import distributed_share, fault_count, load_figures
 from phalanx.knowledge.pack import load_pack, removed_codes

@@ -204,9 +204,9 @@ def run(
 
 def _check_first(environment: Mapping[str, str], folder: Path) -> None:
     """Stop here if the job would be stopped anyway; what could not be looked at does not stop it."""
-    from phalanx.check.check import examine
-    from phalanx.check.options import CheckOptions
-    from phalanx.check.parties import this_machine
+    from phalanx.preflight.check import examine
+    from phalanx.preflight.options import CheckOptions
+    from phalanx.preflight.parties import this_machine
     from phalanx.report.checked import print_checked
 
     began = time.monotonic()

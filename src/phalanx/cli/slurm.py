@@ -106,7 +106,7 @@ def _become(job: SlurmJob) -> None:
 
 
 def _judge(job: SlurmJob) -> None:
-    from phalanx.diagnose import diagnose_paths
+    from phalanx.diagnosis import diagnose_paths
     from phalanx.report import Format, render
     from phalanx.run.verdict import short_text
     from phalanx.schedulers.slurm import bad_nodes, comment

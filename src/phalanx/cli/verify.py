@@ -25,10 +25,10 @@ from phalanx.run.ending import Reason
 from phalanx.run.job import Job, Result
 from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
 from phalanx.run.screen import Screen
-from phalanx.verify import observe
-from phalanx.verify.distance import distances
-from phalanx.verify.evidence import Evidence
-from phalanx.verify.judge import judge
+from phalanx.verification import observe
+from phalanx.verification.distance import distances
+from phalanx.verification.evidence import Evidence
+from phalanx.verification.judge import judge
 
 _EXAMPLES = """\
 Examples:

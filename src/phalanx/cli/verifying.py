@@ -15,9 +15,9 @@ from phalanx.replay.record import INSIDE as RECORDER
 from phalanx.report import print_text
 from phalanx.run.plan import Plan, PlanError
 from phalanx.run.recorder import Recorder
-from phalanx.verify import observe
-from phalanx.verify.evidence import Evidence, read
-from phalanx.verify.judge import judge
+from phalanx.verification import observe
+from phalanx.verification.evidence import Evidence, read
+from phalanx.verification.judge import judge
 
 REPORT = "verify.json"  # in the bundle of `phalanx run --verify`
 

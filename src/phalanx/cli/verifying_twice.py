@@ -12,10 +12,10 @@ from typing import Any
 from phalanx.checkpoint_files import CheckpointError, Options, examine, is_checkpoint
 from phalanx.model import Report, Unchecked
 from phalanx.run.plan import JobSpec
-from phalanx.verify import observe, one_device, resumed, resumption
-from phalanx.verify.evidence import Evidence
-from phalanx.verify.found import Found, finding_of
-from phalanx.verify.judge import judge
+from phalanx.verification import observe, one_device, resumed, resumption
+from phalanx.verification.evidence import Evidence
+from phalanx.verification.found import Found, finding_of
+from phalanx.verification.judge import judge
 
 _MOST_FILES = 20_000
 _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__"})

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phalanx.attach.discovery import script_of
-from phalanx.attach.identity import Identity, identities_of
+from phalanx.attaching.discovery import script_of
+from phalanx.attaching.identity import Identity, identities_of
 
 # What a scheduler says of a process of PyTorch's may be the place of its launcher: `srun python spawns_its_ranks.py`.
 _OF_TORCH = ("torch",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phalanx.diagnose import _collector  # the readers as a diagnosis uses them
+from phalanx.diagnosis import _collector  # the readers as a diagnosis uses them
 from phalanx.sources import find_inputs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phalanx.diagnose.match import patterns_of
+from phalanx.diagnosis.match import patterns_of
 from phalanx.model import Event, EventKind
 from phalanx.sources import Collector, from_text
 

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phalanx.diagnose import diagnose_paths
+from phalanx.diagnosis import diagnose_paths
 from phalanx.model.trace import CallState, Traces
 from phalanx.sources import find_inputs
 from phalanx.sources.traces import find_traces, read_traces
 from phalanx.sources.traces.batch import TraceInput, rank_of_name, read_batch
 from phalanx.sources.traces.readers import flight_recorder
-from tests.diagnose.collective_analysis.jobs import Call, entry, traces_of
+from tests.diagnosis.collective_analysis.jobs import Call, entry, traces_of
 
 RECORDED = Path(__file__).parents[2] / "diagnose" / "collective_analysis" / "recorded"
 

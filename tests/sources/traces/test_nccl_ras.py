@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phalanx.diagnose import diagnose_inputs
+from phalanx.diagnosis import diagnose_inputs
 from phalanx.knowledge import load_rules
 from phalanx.model import Report
 from phalanx.model.trace import CallState

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from phalanx.cli.study.ending import told_errors
-from phalanx.diagnose import fired_rules
+from phalanx.diagnosis import fired_rules
 from phalanx.knowledge import load_rules
 from phalanx.sources import from_text
 

@@ -1,0 +1,181 @@
+"""Brings the parties of a check together, by whatever way the user has, and examines them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from phalanx.model import Report
+from phalanx.model.ranks import name_ranks
+from phalanx.preflight.check import examine
+from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.meeting.gathering import Gatherer, Gathering
+from phalanx.preflight.meeting.seat import Seat, local_folder
+from phalanx.preflight.network.talks import called_of
+from phalanx.preflight.network.words import done_to, icmp_words
+from phalanx.preflight.options import CheckOptions
+from phalanx.preflight.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
+
+
+class CheckError(Exception):
+    """The check cannot be made as it was asked for; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convening:
+    """How the user wants the parties to be reached."""
+
+    hosts: tuple[str, ...] | None = None
+    each: tuple[str, ...] = ()
+    python: str | None = None
+    wait: float = 20.0
+    meet: Path | None = None
+    alone: bool = False
+    ray: str | None = None  # the address of a cluster, or auto
+
+
+def convene(convening: Convening, options: CheckOptions) -> Report:
+    """Examine hosts from here, or this machine alone."""
+    if convening.meet is not None:
+        raise CheckError(
+            "--meet is for ranks that a launcher starts, and no rank and size were found in the environment "
+            "(RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK, SLURM_PROCID, …)"
+        )
+    failures: list[Failure] = []
+    if convening.ray is not None:
+        from phalanx.preflight.meeting.on_ray import parties_on_ray  # Ray takes seconds to load
+
+        try:
+            parties = parties_on_ray(convening.ray)
+        except AgentError as error:
+            raise CheckError(f"--ray {convening.ray}: {error}") from error
+    elif starters := _starters(convening):
+        parties, failures = start_all(starters)
+    else:
+        parties = [this_machine()]
+    try:
+        return examine(parties, options, failures)
+    finally:
+        for party in parties:
+            party.close()
+
+
+def _starters(convening: Convening) -> list[Callable[[], Party | Failure]]:
+    names = list(convening.hosts or ())
+    if not convening.each:
+        return [partial(by_ssh, name, convening.python, convening.wait) for name in names]
+    templates = convening.each * len(names) if len(convening.each) == 1 else convening.each
+    if len(templates) != len(names):
+        raise CheckError(
+            f"--each is given {len(templates)} times for {len(names)} hosts: give it once, or once for each"
+        )
+    return [
+        partial(by_command, name, template, convening.python, convening.wait)
+        for name, template in zip(names, templates, strict=True)
+    ]
+
+
+def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
+    """One of many ranks: lead the check, or answer whoever leads. None where another rank writes the report."""
+    if convening.meet is not None:
+        place, way = convening.meet / f"phalanx-check-{seat.job}", f"the folder {convening.meet}"
+    elif seat.is_local:
+        place, way = local_folder(seat), "a folder on this host"
+    else:  # launchers start ranks where they are called, and that is mostly a folder that all nodes share
+        place, way = Path.cwd() / f"phalanx-check-{seat.job}", f"the folder {Path.cwd()}"
+        way += f" or {seat.store[0]}:{seat.store[1]} (MASTER_ADDR)" if seat.store is not None else ""
+    by_network = convening.meet is None and not seat.is_local
+    gatherer = _gatherer(seat, place, by_network, convening)
+    try:
+        found = gatherer.gather(options.say)
+        if not found.leads:
+            return None
+        try:
+            return examine(found.parties, options, seen=_absent(found, seat, way))
+        finally:
+            for party in found.parties:
+                party.close()
+    finally:
+        gatherer.close()
+
+
+def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -> Gatherer:
+    try:
+        return Gatherer(seat, place, by_network, convening.wait)
+    except OSError as error:
+        if by_network and seat.store is not None:
+            return Gatherer(seat, None, by_network, convening.wait)
+        raise CheckError(
+            f"rank {seat.rank} of {seat.size} cannot use {place.parent} to meet the others: {error.strerror or error}. Give --meet with a "
+            "folder that every rank can write, or set MASTER_ADDR and MASTER_PORT, or let all ranks --print and read it by phalanx check --read -"
+        ) from error
+
+
+def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
+    if seat.is_node and len(found.parties) < found.size:
+        hosts = tuple(sorted({party.host for party in found.parties}))
+        count = found.size - len(found.parties)
+        absent_nodes = f"{count} node{'s' if count > 1 else ''}"
+        seconds = round(found.waited, 1)
+        return [
+            observe(
+                "rank-did-not-come-to-the-check",
+                (),
+                hosts,
+                size=found.size,
+                nodes=True,
+                absent=absent_nodes,
+                seconds=seconds,
+                way=way,
+            )
+        ]
+    came = {rank for party in found.parties for rank in party.ranks}
+    absent = sorted(set(range(found.size)) - came)
+    if not absent or len(found.parties) >= found.size:
+        return []  # all came: if numbers are wrong, the comparison of ranks says so
+    fact = observe(
+        "rank-did-not-come-to-the-check",
+        (),
+        tuple(sorted({party.host for party in found.parties})),
+        size=found.size,
+        absent=name_ranks(absent),
+        seconds=round(found.waited, 1),
+        way=way,
+    )
+    return [fact, *_store_seen_from_here(seat, found)]
+
+
+def _store_seen_from_here(seat: Seat, found: Gathering) -> list[CheckFact]:
+    """What a call to the very address and port gives where the job would meet, if rank 0 is among those who are missing."""
+    if seat.store is None or any(0 in party.ranks for party in found.parties):
+        return []
+    address, port = seat.store
+    target = {"id": [0, -1, "store"], "address": address, "port": port}
+    args = {"token": "alone", "label": socket.gethostname(), "timeout": 2.0, "targets": [target]}
+    try:
+        rows = this_machine().ask("connect", args, 10.0)
+    except AgentError:
+        return []
+    calls = [called_of(row) for row in rows if "fine" not in row]
+    if not calls or calls[0].outcome == "unresolved":
+        return []  # the facts say it
+    one, label = calls[0], socket.gethostname()
+    return [
+        observe(
+            "meeting-place-not-reached",
+            (label,),
+            address=f"{address}:{port}",
+            host=address,
+            port=port,
+            outcome=one.outcome,
+            how=done_to(one.outcome),
+            refused=one.outcome == "refused",
+            dropped=one.outcome in ("silent", "rejected", "no-neighbour"),
+            foreign=one.outcome in ("foreign", "mute", "closed"),
+            banner=repr(one.banner.strip()) if one.banner.strip() else None,
+            icmp=icmp_words([one]) or None,
+        )
+    ]

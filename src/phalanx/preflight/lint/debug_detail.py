@@ -1,0 +1,23 @@
+"""TORCH_DISTRIBUTED_DEBUG=DETAIL where it is known to end the job by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from phalanx.model import Unchecked
+from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.options import CheckOptions
+from phalanx.preflight.witness import Witness
+
+_CRASHING = ("2.13.0+cpu",)  # DistributedDataParallel's constructor dies of a segmentation fault
+
+
+def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+    """By the version of PyTorch that is installed on the host."""
+    found: dict[str, list[str]] = {}
+    for one in witnesses:
+        version = str(one.section("versions").get("packages", {}).get("torch") or "")
+        if (one.variable("TORCH_DISTRIBUTED_DEBUG") or "").upper() == "DETAIL" and version in _CRASHING:
+            found.setdefault(version, []).append(one.label)
+    for version, labels in found.items():
+        yield observe("debug-detail-crashes", tuple(labels), version=version)

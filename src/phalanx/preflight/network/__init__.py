@@ -1,0 +1,110 @@
+"""The network between the parties: who reaches whom, with what sizes, how fast, and what stands in the way."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+
+from phalanx.model import Unchecked
+from phalanx.preflight.agreement import uses_only_gloo
+from phalanx.preflight.check_fact import CheckFact
+from phalanx.preflight.network import survey as phases
+from phalanx.preflight.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
+from phalanx.preflight.network.blocked import judge_interfaces, judge_routes, judge_translated, make_table
+from phalanx.preflight.network.columns import judge_columns
+from phalanx.preflight.network.flows import judge_flows
+from phalanx.preflight.network.nodes import find_nodes
+from phalanx.preflight.network.quality import judge_idle, judge_sizes, judge_speed, suspects
+from phalanx.preflight.network.store import judge_store, proven_by, store_targets
+from phalanx.preflight.network.survey import Survey
+from phalanx.preflight.network.talks import Talk
+from phalanx.preflight.network.tasks import find_tasks, judge_tasks
+from phalanx.preflight.options import NetworkOptions
+from phalanx.preflight.parties import Party
+from phalanx.preflight.unreached import silent_party
+from phalanx.preflight.witness import Witness
+
+__all__ = ["judge", "probe_network", "take_survey"]
+
+
+def probe_network(
+    parties: Sequence[Party], witnesses: Mapping[str, Witness], options: NetworkOptions
+) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
+    """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
+    nodes = find_nodes(witnesses)
+    if len(nodes) < 2:
+        needed = Unchecked(
+            "the network between the parties", "hosts with addresses that others can call", essential=True
+        )
+        return [], [] if len({one.network for one in witnesses.values()}) < 2 else [needed], frozenset()
+    by_label = {party.label: party for party in parties}
+    talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
+    seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, witnesses))
+    seen.only_gloo = uses_only_gloo(witnesses.values(), options.libraries)
+    try:
+        take_survey(talk, seen, witnesses, options)
+    finally:
+        phases.close(talk, seen)
+    silent = [silent_party(nodes[number].label, why) for number, why in sorted(talk.silent.items())]
+    return judge(seen, witnesses) + silent, not_called(seen), proven_by(seen)
+
+
+def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], options: NetworkOptions) -> None:
+    """All phases, each only as far as it makes sense."""
+    options.say(f"calling between {len(seen.nodes)} hosts")
+    phases.listen(talk, seen)
+    since = time.monotonic()  # what answers has done so at once, and is idle from then on
+    phases.call_all(talk, seen, phases.plan_calls(seen, store_targets(seen, witnesses)), options.timeout)
+    if options.large:
+        if any(one.answered and one.large != "ok" for one in seen.mesh().values()):
+            options.say("finding the size that passes")
+            phases.find_sizes(talk, seen, options.timeout)
+        options.say("measuring latency, loss and bandwidth")
+        phases.measure(talk, seen, suspects)
+    phases.wake_idle(talk, seen, since)
+
+
+def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[CheckFact]:
+    """What the survey tells, the most telling first; what one reading explains is not told again by another."""
+    found, concerned = judge_peers(seen, dict(witnesses))
+    table = make_table(seen, concerned)
+    found += judge_flows(seen, table)
+    found += judge_translated(table)
+    found += judge_interfaces(table)
+    found += judge_routes(table)
+    columns = judge_columns(table)
+    found += columns
+    closed = {label for reading in columns for label in reading.accused}
+    ranges = [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
+    found += ranges
+    partly = {node.number for node in seen.nodes for reading in ranges if node.label in reading.accused}
+    table.explain([pair for pair in table.lost if pair[1] in partly])
+    found += judge_parts(table)
+    found += judge_pairs(table)
+    accused = frozenset(label for reading in found for label in reading.accused)
+    found += judge_store(seen, table, concerned, accused)
+    found += judge_tasks(seen, table)
+    closed |= {label for reading in found for label in reading.accused}
+    found += judge_sizes(seen, concerned, frozenset(node.number for node in seen.nodes if node.label in closed))
+    found += judge_speed(seen, concerned)
+    found += judge_idle(seen, concerned)
+    return found
+
+
+def not_called(seen: Survey) -> list[Unchecked]:
+    """Calls that a host could not make at all."""
+    unable = sorted({seen.nodes[one.source].label for one in seen.calls if one.outcome == "local"})
+    needs = "more open files (ulimit -n) or free ports there"
+    found = [Unchecked(f"calls from {label}", needs, essential=True) for label in unable]
+    busy = seen.busy()
+    if busy and seen.speeds:
+        first = min(busy)
+        more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""
+        found.append(
+            Unchecked(
+                "the bandwidth of busy hosts, beside that of the others",
+                f"less load on {seen.nodes[first].label}{more} ({busy[first]})",
+            )
+        )
+    return found

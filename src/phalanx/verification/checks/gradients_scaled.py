@@ -1,0 +1,177 @@
+"""Gradients that are reduced, but by a factor: summed and not averaged, divided twice, or accumulated and not divided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from phalanx.model import Confidence
+from phalanx.verification.evidence import Evidence, Record, Step
+from phalanx.verification.found import Found
+from phalanx.verification.reduction import factor_of, reductions
+from phalanx.verification.replicas import calls_of, comparable, replicas_of
+
+_CLOSE = 0.02
+_FEWEST = 2  # steps that must agree
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One step: by what the used gradient is the mean of the ranks' own, and how the losses behind it are made up."""
+
+    size: int  # ranks that the gradient was reduced over
+    factor: float
+    passes: int  # backward passes
+    loss_factor: float | None
+    is_mean: bool
+    lines: frozenset[str]  # of the backward passes
+    accumulates: bool  # each pass has a batch of its own, or was kept from synchronising
+
+
+def check(evidence: Evidence) -> Iterator[Found]:
+    """What all steps that were looked at agree on."""
+    for optimizer in evidence.optimizers:
+        seen = [
+            (steps, scale)
+            for _, steps in evidence.common_steps(optimizer)
+            if comparable(steps) and (scale := _scale(evidence, optimizer, steps)) is not None
+        ]
+        if len(seen) < _FEWEST:
+            continue
+        scales = [scale for _, scale in seen]
+        found = _judge(evidence, seen[0][0], scales)
+        if found is not None:
+            yield found
+
+
+def _scale(evidence: Evidence, optimizer: int, steps: dict[int, Step]) -> Scale | None:
+    found = [one for one in reductions(replicas_of(evidence, optimizer), steps) if one.is_telling and one.is_reduced]
+    factor = factor_of(found)
+    if factor is None:
+        return None
+    step = next(iter(steps.values()))
+    backwards = step.all("backward")
+    factors = {one["factor"] for one in backwards}
+    unscaled = next((one["scale"] for one in step.all("scaler")), 1.0)
+    clipped = _clipped(step)
+    known = factors.pop() if len(factors) == 1 else None
+    return Scale(
+        size=len(found[0].replica.ranks),
+        factor=factor * unscaled / clipped,
+        passes=len(backwards),
+        loss_factor=known / unscaled if known is not None else None,
+        is_mean=bool(backwards) and all(one["kind"] == "mean" for one in backwards),
+        lines=frozenset(str(one["line"]) for one in backwards),
+        accumulates=_accumulates(evidence, step, backwards),
+    )
+
+
+def _accumulates(evidence: Evidence, step: Step, backwards: list[Record]) -> bool:
+    """Several passes are one batch in parts, and not several losses that belong together."""
+    if any(not all(one["syncs"]) for one in backwards[:-1] if one["syncs"]):
+        return True
+    batches: dict[int, int] = {}
+    for one in evidence.ranks[min(evidence.ranks)].all("batch"):
+        if one["step"] == step.step:
+            batches[one["l"]] = batches.get(one["l"], 0) + 1
+    return len(backwards) in batches.values() or _is_said(evidence, step, backwards)
+
+
+def _is_said(evidence: Evidence, step: Step, backwards: list[Record]) -> bool:
+    """The lines before the step or around the backward pass name it, or count passes by a remainder."""
+    around = [(step.line, range(-4, 1)), *((str(one["line"]), range(-6, 1)) for one in backwards[:1])]
+    for place, offsets in around:
+        name, _, number = place.rpartition(":")
+        if not number.isdigit():
+            continue
+        for offset in offsets:
+            text = evidence.source(f"{name}:{max(1, int(number) + offset)}").lower()
+            if "accum" in text or "micro" in text or (text.startswith("if ") and "%" in text):
+                return True
+    return False
+
+
+def _clipped(step: Step) -> float:
+    """By what clipping shrank the gradients."""
+    total = 1.0
+    for one in step.all("clip"):
+        if one["norm"] and one["most"] and one["norm"] > one["most"]:
+            total *= one["most"] / (one["norm"] + 1e-6)
+    return total
+
+
+def _is(value: float, other: float) -> bool:
+    return abs(value - other) <= _CLOSE * other
+
+
+def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> Found | None:
+    size = scales[0].size
+    plain = all(one.is_mean and one.loss_factor is not None for one in scales)
+    if not plain:
+        return None
+    undivided = all(_is(one.loss_factor or 0.0, 1.0) for one in scales)
+    divided = all(_is((one.loss_factor or 0.0) * one.passes, 1.0) for one in scales)
+    if all(_is(one.factor, size) for one in scales) and (undivided or divided):
+        return _summed(evidence, steps, size)
+    if all(_is(one.factor, 1 / size) for one in scales) and (undivided or divided):
+        return _divided_twice(evidence, steps, size)
+    accumulates = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
+    if (
+        len(accumulates) >= max(_FEWEST, len(scales) / 2)
+        and undivided
+        and all(_is(one.factor, 1.0) for one in accumulates)
+    ):
+        return _not_divided(steps, accumulates)
+    return None
+
+
+def _reduced_at(evidence: Evidence, steps: dict[int, Step]) -> str:
+    """The line that hands gradients to a collective, else that of the step."""
+    for step in steps.values():
+        for call in calls_of(step.events):
+            if call["what"].startswith("grad") or (call["op"] == "allreduce" and call["n"] > 1):
+                return str(call["line"])
+    return next(iter(steps.values())).line
+
+
+def _summed(evidence: Evidence, steps: dict[int, Step], size: int) -> Found:
+    return Found(
+        cause="gradients-summed-not-averaged",
+        headline=f"All gradients are {size}.00 × the mean over the {size} ranks: they are summed, not averaged.",
+        line=_reduced_at(evidence, steps),
+        pattern="fix-distributed-api-usage",
+        do="Divide by the number of ranks after the reduction, `p.grad /= dist.get_world_size()`, or reduce with `op=dist.ReduceOp.AVG`"
+        " (NCCL); with DDP leave the reduction to it.",
+        why="Each rank's loss is a mean over its own batch, so the sum makes every update as large as with a learning rate that many times higher.",
+        title="Gradients summed, not averaged",
+        quotes=((None, next(iter(steps.values())).line, f"used gradient = {size}.00 × mean of the ranks' own, at every step looked at"),),
+    )  # fmt: skip
+
+
+def _divided_twice(evidence: Evidence, steps: dict[int, Step], size: int) -> Found:
+    return Found(
+        cause="gradients-divided-twice",
+        headline=f"All gradients are 1/{size} of the mean over the {size} ranks: they are divided by the number of ranks twice.",
+        line=next(iter(steps.values())).line,
+        pattern="fix-distributed-api-usage",
+        do="Take the division by the world size out: DDP (and ReduceOp.AVG) has already averaged the gradients.",
+        why="Every update is as small as with a learning rate that many times lower.",
+        title="Gradients divided twice",
+        quotes=((None, next(iter(steps.values())).line, f"used gradient = 1/{size} × mean of the ranks' own, at every step looked at"),),
+    )  # fmt: skip
+
+
+def _not_divided(steps: dict[int, Step], scales: list[Scale]) -> Found:
+    passes = scales[0].passes
+    line = next(iter(scales[0].lines))
+    return Found(
+        cause="accumulation-not-divided",
+        headline=f"Gradients of {passes} backward passes are added up for each step and the loss is not divided by {passes} ({line}): "
+        f"updates are {passes} × too large.",
+        line=line,
+        pattern="fix-loss-function",
+        do=f"Divide the loss before backward: `(loss / {passes}).backward()`.",
+        why="The loss is a mean over one micro-batch; the sum over several is that many times the mean over the whole batch.",
+        title="Accumulated gradients are not divided",
+        confidence=Confidence.LIKELY,
+    )

@@ -1,0 +1,83 @@
+"""What became of each rank's own gradients by the time the optimizer used them: reduced, by which factor, over whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from phalanx.verification.evidence import Sketch, Step
+from phalanx.verification.replicas import FAR, Replica, spread
+
+EQUAL = 1e-5  # relative distance of gradients that were reduced together
+_FITS = 1e-2  # relative residual of a factor that explains all gradients
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One parameter at one step."""
+
+    replica: Replica
+    own: tuple[Sketch, ...]  # by the replica's ranks
+    grad: tuple[Sketch, ...]
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether the ranks' own gradients differ, so that it shows what was done with them."""
+        return spread(self.own) > FAR
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether all ranks use the same gradient."""
+        return spread(self.grad) <= EQUAL
+
+
+def reductions(replicas: Iterable[Replica], steps: dict[int, Step]) -> list[Reduction]:
+    """Of the parameters whose own and used gradients are known on all their ranks, and are finite."""
+    found = []
+    for one in replicas:
+        own = one.of({rank: step.own for rank, step in steps.items()})
+        grad = one.of({rank: step.grad for rank, step in steps.items()})
+        known = [value for value in (*own, *grad) if value is not None and all(map(math.isfinite, value))]
+        if len(known) == 2 * len(one.ranks) and any(value[2] > 0 for value in known if len(value) > 2):
+            count = len(one.ranks)
+            found.append(Reduction(one, tuple(known[:count]), tuple(known[count:])))
+    return found
+
+
+def factor_of(found: Sequence[Reduction]) -> float | None:
+    """The one factor by which the used gradients are the mean of the ranks' own; None where no factor fits all of them."""
+    used = [value for one in found for value in one.grad[0][:2]]
+    mean = [value for one in found for value in _mean(one.own)]
+    return _fit(used, mean)
+
+
+def own_factor(found: Sequence[Reduction]) -> float | None:
+    """The one factor by which every rank uses its own gradients; None where none fits."""
+    used = [value for one in found for grad in one.grad for value in grad[:2]]
+    own = [value for one in found for mine in one.own for value in mine]
+    return _fit(used, own)
+
+
+def factor_over(found: Sequence[Reduction], members: Sequence[int]) -> float | None:
+    """The one factor by which the ranks among `members` use the mean over these ranks; None where none fits."""
+    used, mean = [], []
+    for one in found:
+        places = [place for place, rank in enumerate(one.replica.ranks) if rank in members]
+        common = _mean([one.own[place] for place in places])
+        used += [value for place in places for value in one.grad[place][:2]]
+        mean += list(common) * len(places)
+    return _fit(used, mean)
+
+
+def _fit(used: Sequence[float], other: Sequence[float]) -> float | None:
+    square = sum(value * value for value in other)
+    if square == 0:
+        return None
+    factor = sum(a * b for a, b in zip(used, other, strict=True)) / square
+    rest = math.sqrt(sum((a - factor * b) ** 2 for a, b in zip(used, other, strict=True)))
+    return factor if rest <= _FITS * math.sqrt(sum(a * a for a in used)) and factor > 0 else None
+
+
+def _mean(own: Sequence[Sketch]) -> Sketch:
+    return tuple(sum(column) / len(own) for column in zip(*own, strict=True))

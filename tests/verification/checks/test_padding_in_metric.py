@@ -1,0 +1,32 @@
+"""Samples that a sampler deals twice so that shares are equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from phalanx.verification.checks.padding_in_metric import check
+from phalanx.verification.evidence import Evidence
+from tests.verification.made import call
+from tests.verification.passes import job, loader, one_pass
+
+
+def evaluated(shares: list[list[int]], length: int, calls: list[list[Any]]) -> Evidence:
+    ranks = [
+        [loader(1, num_replicas=2, rank=rank, length=length), *one_pass(ids, 1, trains=False, calls=calls)]
+        for rank, ids in enumerate(shares)
+    ]
+    return job(*ranks)
+
+
+SUMMED = [call("", "allreduce", n=2)]
+
+
+def test_a_sample_that_counts_twice() -> None:
+    (found,) = check(evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, SUMMED))
+    assert "1 of 9 evaluation samples count twice in the metric (#0)" in found.headline
+
+
+def test_healthy_jobs_give_nothing() -> None:
+    assert not list(check(evaluated([[0, 2, 4, 6], [1, 3, 5, 7]], 8, SUMMED)))
+    gathered = [call("", "allgather", n=8)]
+    assert not list(check(evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, gathered))), "may be cut afterwards"
