@@ -38,7 +38,7 @@ _GROUPS = {
         "engines",
         "python",
     ],
-    "Where people work": ["one-variable", "inside", "integrations", "notify", "slurm", "kubernetes"],
+    "Where people work": ["variable", "inside", "callbacks", "notify", "slurm", "kubernetes"],
     "Behind it": [
         "accuracy",
         "zoo",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,6 @@ def test_a_job_whose_machines_are_reached_by_a_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["1"], "is no rank, launcher or helper"),
         (["4194303"], "there is no process"),
         (["--hosts", ","], "names nobody"),
         (["--each", "ssh {}"], "needs --hosts"),
@@ -121,3 +121,13 @@ def test_what_cannot_be_done_is_said(arguments: list[str], said: str) -> None:
     report, status, err = attach(*arguments)
     assert (report, status) == ({}, 2)
     assert said in err
+
+
+def test_a_process_of_no_job() -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            report, status, err = attach(str(other.pid))
+        finally:
+            other.kill()
+    assert (report, status) == ({}, 2)
+    assert "is no rank, launcher or helper" in err

@@ -1,4 +1,4 @@
-"""Logs on several hosts, read where they lie, give the verdict that the same logs give in one folder. The hosts are network namespaces, reached by SSH in one test."""
+"""Logs on several hosts, read where they lie, give the verdict that the same logs give in one folder. The hosts are shell stand-ins with folders of their own; one test reaches them by SSH on loopback."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from phalanx.verification.evidence import Evidence, RankEvidence, Record, Step
 from phalanx.verification.found import Found
 
 _FEWEST = 3
-_HORIZONS = ("T_max", "num_training_steps")
+_HORIZONS = ("T_max", "num_training_steps", "total_steps")
 _DECAYS = ("StepLR", "MultiStepLR", "ExponentialLR")
 _COLLAPSED = 1e-3  # of the first rate, after one epoch of many
 _EXPLAINS = ("learning-rate-collapses",)

@@ -19,7 +19,7 @@ class Model:
     def __init__(self, number: int, module: Any, kind: str) -> None:
         self.number, self.kind = number, kind
         self.ref = weakref.ref(module)
-        self.dropout: bool | None = None
+        self.dropouts: list[Any] | None = None
 
 
 class Models:
@@ -115,10 +115,12 @@ def _kind(module: Any) -> str:
 
 
 def _drops(module: Any, model: Model) -> bool:
-    """Whether something in it drops elements at random."""
-    if model.dropout is None:
-        model.dropout = any("Dropout" in type(part).__name__ and getattr(part, "p", 0) for part in module.modules())
-    return model.dropout
+    """Whether something in it drops elements at random now: a part that is kept in evaluation mode does not."""
+    if model.dropouts is None:
+        model.dropouts = [
+            part for part in module.modules() if "Dropout" in type(part).__name__ and bool(getattr(part, "p", False))
+        ]
+    return any(part.training for part in model.dropouts)
 
 
 def _layers(module: Any) -> list[str]:

@@ -26,4 +26,14 @@ def hook(observer: Observer) -> None:
 
         return step
 
+    def unscale_of(really: Any) -> Any:
+        def unscale_(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = really(self, *args, **kwargs)
+            with observer.guard:
+                observer.note("unscaled")
+            return result
+
+        return unscale_
+
     wrap(GradScaler, "step", make)
+    wrap(GradScaler, "unscale_", unscale_of)
