@@ -23,7 +23,7 @@ from phalanx.sources.traces.batch import TraceInput, rank_of_name, read_batch
 from phalanx.sources.traces.readers import flight_recorder
 from tests.diagnosis.collective_analysis.jobs import Call, entry, traces_of
 
-RECORDED = Path(__file__).parents[2] / "diagnose" / "collective_analysis" / "recorded"
+RECORDED = Path(__file__).parents[2] / "diagnosis" / "collective_analysis" / "recorded"
 
 
 def dump(**more: Any) -> dict[str, Any]:

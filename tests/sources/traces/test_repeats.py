@@ -20,7 +20,7 @@ from phalanx.sources.traces.repeats import read_repeated
 from tests.made_traces import bench_module
 
 dump_bytes = bench_module("dump_bytes")
-RECORDED = Path(__file__).parents[2] / "diagnose" / "collective_analysis" / "recorded"
+RECORDED = Path(__file__).parents[2] / "diagnosis" / "collective_analysis" / "recorded"
 _NAMES = ["nccl:all_reduce", "nccl:send 0->1", "gloo:all_gather", "nccl:_all_gather_base", "odd name"]
 _STATES = ["completed", "started", "scheduled"]
 _COUNTS = (

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 SOURCE = Path(__file__).parents[3] / "src" / "phalanx"
-PATHS = [str(SOURCE / "verify" / "inside"), str(SOURCE / "replay" / "inside")]
+PATHS = [str(SOURCE / "verification" / "inside"), str(SOURCE / "replay" / "inside")]
 CODE = """
 import torch, torch.nn as nn, torch.nn.functional as F
 from phalanx_verify.losses import composition
