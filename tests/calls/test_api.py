@@ -9,14 +9,6 @@ import sys
 import phalanx
 
 
-def test_the_public_names() -> None:
-    assert sorted(phalanx.__all__) == [
-        "Call", "CallCancelled", "CannotStart", "Function", "JobFailed", "JobTimedOut", "NotFinished", "PhalanxError",
-        "Status", "__version__", "attempt", "checkpoint", "checkpoints", "function", "last_checkpoint",
-    ]  # fmt: skip
-    assert all(hasattr(phalanx, name) for name in phalanx.__all__)
-
-
 def test_what_a_call_offers() -> None:
     offered = {name for name in vars(phalanx.Call) if not name.startswith("_")}
     assert {"status", "done", "wait", "results", "cancel", "logs"} <= offered

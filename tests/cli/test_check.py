@@ -149,3 +149,7 @@ def test_run_checks_first_when_asked(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "not started" in result.output
     assert "NCCL_IB_DISABLE" in result.output
+    script.write_text("import torch.distributed as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n")
+    result = RUNNER.invoke(app, [*arguments[:-2], str(tmp_path / "second"), arguments[-1]])
+    assert result.exit_code == 2
+    assert "barrier" in result.output, "the script is read, too"

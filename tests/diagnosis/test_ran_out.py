@@ -62,3 +62,25 @@ def test_a_rank_that_stands_behind_the_loop(tmp_path: Path, diagnose: Diagnose) 
     verdict = diagnose(logs).verdict
     assert verdict is not None
     assert (verdict.rule, verdict.culprit_ranks) == ("CER063", (1,))
+
+
+def test_the_loop_may_be_in_a_function_that_the_rank_has_come_back_from(tmp_path: Path, diagnose: Diagnose) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "def train(loader):\n    for x, y in loader:\n        loss(x, y).backward()\n\n\n"
+        "def main(loader):\n    train(loader)\n    dist.barrier()\n"
+    )
+    main = (
+        f'  File "{script}", line 9, in <module>\n    main(loader)\n  File "{script}", line {{}}, in main\n    {{}}\n'
+    )
+    inside = f'  File "{script}", line 3, in train\n    loss(x, y).backward()\n'
+    timed_out = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 9000ms for recv operation to complete\n"
+    head = "step 16 loss 0.7\nTraceback (most recent call last):\n"
+    logs: dict[str, str | bytes] = {
+        f"rank{rank}.log": head + main.format(7, "train(loader)") + inside + timed_out for rank in (0, 2)
+    }
+    logs["rank1.log"] = head + main.format(8, "dist.barrier()") + timed_out
+    verdict = diagnose(logs | {"exit_codes.json": '{"0": 1, "1": 1, "2": 1}'}).verdict
+    assert verdict is not None
+    assert (verdict.rule, verdict.culprit_ranks) == ("CER063", (1,))
+    assert "(train.py:2)" in verdict.headline

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -183,13 +183,13 @@ def run(
         if given:
             raise PlanError("--with is for an engine: say which by --on")
         folder = make_folder(bundle, plan.name)
+        if check:
+            _check_first(plan.environment, folder, command)
         screen = Screen(only_errors=wants_json)
         outlets = open_outlets(plan.name, folder, screen.say, notify or [], metrics)
     except (PlanError, ChannelError, MetricsError) as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
-    if check:
-        _check_first(plan.environment, folder)
     result = Job(plan, folder, screen, outlets=outlets).run()
     if recorder is not None:
         end_recording(folder, recorder, result.report)
@@ -202,8 +202,9 @@ def run(
     raise typer.Exit(result.status)
 
 
-def _check_first(environment: Mapping[str, str], folder: Path) -> None:
-    """Stop here if the job would be stopped anyway; what could not be looked at does not stop it."""
+def _check_first(environment: Mapping[str, str], folder: Path, command: Sequence[str]) -> None:
+    """Stop here if the job would be stopped anyway, by this machine or by its script; what could not be looked at does not stop it."""
+    from phalanx.cli.linting import with_scripts
     from phalanx.preflight.check import examine
     from phalanx.preflight.options import CheckOptions
     from phalanx.preflight.parties import this_machine
@@ -211,6 +212,7 @@ def _check_first(environment: Mapping[str, str], folder: Path) -> None:
 
     began = time.monotonic()
     report = examine([this_machine()], CheckOptions(environment=environment, paths=(str(folder),), network=False))
+    report = with_scripts(report, command[:1])
     if any(one.severity == "error" and one.confidence.value != "possible" for one in report.findings):
         print_checked(report, time.monotonic() - began, Console(stderr=True, highlight=False))
         typer.echo("phalanx: not started; without --check it is", err=True)

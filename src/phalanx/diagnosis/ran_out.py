@@ -91,15 +91,20 @@ def _loop_left(mine: tuple[Frame, ...], theirs: tuple[Frame, ...], *, is_first: 
     Rank 0 is often led aside by a condition, and nothing but the source could tell.
     """
     # compared by place: faulthandler prints no source lines
-    parts = next(((a, b) for a, b in zip(mine, theirs, strict=False) if (a.file, a.line) != (b.file, b.line)), None)
-    if parts is None or (parts[0].file, parts[0].function) != (parts[1].file, parts[1].function):
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    apart = next((place for place, (a, b) in pairs if (a.file, a.line) != (b.file, b.line)), None)
+    if apart is None:
         return None
-    own, other = parts
+    own, other = mine[apart], theirs[apart]
+    if (own.file, own.function) != (other.file, other.function):
+        return None
     if own.line <= other.line or condition_at(own.file, own.line) is not None:
         return None
     if parse_source(own.file) is not None:
         loop = data_loop(other, left_at=own.line)
-        return None if loop is None else Frame(other.file, loop.lineno, other.function).place
+        if loop is None:  # or in a function that they are in and I have come back from
+            return _loop_around(theirs[apart + 1 :])
+        return Frame(other.file, loop.lineno, other.function).place
     is_aside = is_first or not MEETS.search(mine[-1].source) or _ASIDE.search(f"{mine[-1].function} {own.source}")
     return "" if _TRAINS.search(other.source) and not is_aside else None
 
