@@ -264,7 +264,7 @@ def repeat(count: int) -> None:
         before = len(step_times(Path(name), 0, time.time()))
         time.sleep(2)
         after = len(step_times(Path(name), 0, time.time()))
-        assert after > before, "the job stands still"
+        assert after > before, "the job did not go on"
         print(
             f"{count} attaches of 3 looks in {time.monotonic() - began:.0f} s: the job trains on, seen moving {moving} times"
         )

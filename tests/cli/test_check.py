@@ -153,3 +153,12 @@ def test_run_checks_first_when_asked(tmp_path: Path) -> None:
     result = RUNNER.invoke(app, [*arguments[:-2], str(tmp_path / "second"), arguments[-1]])
     assert result.exit_code == 2
     assert "barrier" in result.output, "the script is read, too"
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("step 1 loss 0.5\n")
+    result = RUNNER.invoke(app, ["check", str(log)])
+    assert result.exit_code == 2
+    assert "neither a training script" in result.output
+    assert "Nothing wrong" not in result.output

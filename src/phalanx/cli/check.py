@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import sys
 import time
@@ -12,22 +11,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from phalanx.cli.check_output import write_checked
 from phalanx.cli.linting import LintRequest, codes_of, is_script, with_scripts
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.preflight.check import examine_printed
 from phalanx.preflight.convening import CheckError, Convening, convene, take_part
-from phalanx.preflight.fix_script import write_fix_script
 from phalanx.preflight.host_list import read_hosts
 from phalanx.preflight.launch_line import LaunchLine, read_launch_line
 from phalanx.preflight.meeting.printed import facts_in, facts_to_print
 from phalanx.preflight.meeting.seat import seat_of
 from phalanx.preflight.node_commands import node_commands
 from phalanx.preflight.options import LIBRARIES, CheckOptions
-from phalanx.report import Format, print_text, render
-from phalanx.report.checked import print_checked
+from phalanx.report import Format
 
 _EXAMPLES = """\
 Examples:
@@ -137,6 +134,7 @@ def check(
     began = time.monotonic()
     progress = Progress()
     try:
+        _refuse_other_files(command or [])
         _refuse_contradictions(hosts=hosts, each=each, ray=ray, meet=meet, print=to_print, read=read, alone=alone)
         line = read_launch_line(command or [])
         names = _hosts(hosts)
@@ -174,7 +172,7 @@ def check(
         raise typer.Exit(0)  # the rank that leads says it for all
     report = with_scripts(report, scripts or line.scripts)
     try:
-        _write(report, form, output, everything, fix_script, time.monotonic() - began)
+        write_checked(report, form, output, everything, fix_script, time.monotonic() - began)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -211,6 +209,14 @@ def _status(report: Report) -> int:
     if not report.read or not report.is_complete:
         return 2
     return 3 if report.findings else 0
+
+
+def _refuse_other_files(command: Sequence[str]) -> None:
+    """A single file that cannot be started is no launch command: examining this machine instead would look like an all-clear."""
+    if len(command) == 1 and Path(command[0]).is_file() and not os.access(command[0], os.X_OK):
+        raise CheckError(
+            f"{command[0]} is neither a training script (.py, .ipynb) nor a checkpoint; logs are for phalanx diagnose"
+        )
 
 
 def _refuse_contradictions(**given: object) -> None:
@@ -282,33 +288,3 @@ def _variables(given: list[str], found: Mapping[str, str]) -> dict[str, str]:
             raise CheckError(f"--env {item}: give NAME=VALUE")
         variables[name] = value
     return variables
-
-
-def _write(
-    report: Report, form: Format, output: Path | None, everything: bool, fix_script: bool, seconds: float
-) -> None:
-    if fix_script:
-        document = write_fix_script(report)
-    elif form is Format.TEXT:
-        if output is None:
-            _print(report, seconds, everything, Console(highlight=False))
-        else:
-            with output.open("w", encoding="utf-8") as file:
-                _print(report, seconds, everything, Console(file=file, highlight=False))
-        return
-    elif form is Format.JSON:
-        document = json.dumps({**report.to_json(), "seconds": round(seconds, 2)}, indent=2, ensure_ascii=False) + "\n"
-    else:
-        document = render(report, form)
-    if output is None:
-        sys.stdout.write(document)
-    else:
-        output.write_text(document, encoding="utf-8")
-        typer.echo(f"wrote {output}", err=True)
-
-
-def _print(report: Report, seconds: float, everything: bool, console: Console) -> None:
-    if everything and report.findings:
-        print_text(report, everything=True, console=console)
-    else:
-        print_checked(report, seconds, console)

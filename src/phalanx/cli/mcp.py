@@ -7,9 +7,7 @@ import sys
 import typer
 
 _EXAMPLES = """\
-Examples:
-
-    claude mcp add phalanx -- phalanx mcp
+What an assistant is told, in its own settings:
 
     {"mcpServers": {"phalanx": {"command": "phalanx", "args": ["mcp"]}}}
 

@@ -1,4 +1,4 @@
-"""Beside the ranks of a node: watches them as `phalanx run` would, writes the bundle, and says who stands still or died, and why.
+"""Beside the ranks of a node: watches them as `phalanx run` would, writes the bundle, and says which rank hangs or died, and why.
 
 It belongs to no launcher: it sends no signal, ends nobody, and ends itself when the ranks of its node are gone.
 """

@@ -1,4 +1,4 @@
-"""What the companions of a job's nodes tell one another, in files of the bundle: who lives, who stands still, who has ended how.
+"""What the companions of a job's nodes tell one another, in files of the bundle: which ranks run, which hang, and how the others ended.
 
 `nodes/HOST.json` is rewritten every two seconds. The companion of the lowest living rank leads: it alone asks for verdicts and speaks.
 """

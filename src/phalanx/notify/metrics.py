@@ -84,7 +84,7 @@ class Metrics:
             self._write()
 
     def stalled(self, is_stalled: bool) -> None:
-        """Whether the job stands still."""
+        """Whether the job hangs."""
         self._stalled = is_stalled
 
     def straggler(self, rank: int, factor: float) -> None:

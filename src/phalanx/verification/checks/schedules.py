@@ -170,7 +170,7 @@ def _collapses(pace: Pace, one: RankEvidence) -> Found | None:
         line=pace.line,
         pattern="fix-learning-rate",
         do="Step this scheduler once for each epoch, outside of the loop over batches.",
-        why="Training stands still from then on.",
+        why="With a rate near zero the weights hardly change from then on.",
         title="Learning rate collapses within an epoch",
         confidence=Confidence.LIKELY,
     )  # fmt: skip

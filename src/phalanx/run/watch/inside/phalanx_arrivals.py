@@ -23,7 +23,7 @@ class Arrivals:
         if early is not None:
             try:
                 early()
-            except Exception:
+            except Exception:  # a job without our watch is better than one that cannot import its framework
                 pass
         late = self._after.pop(name, None)
         if late is None:
