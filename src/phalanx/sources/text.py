@@ -39,8 +39,3 @@ def shown_name(name: str) -> str:
         return name
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return _CONTROL.sub("?", _ANSI.sub("?", text)).replace("\n", "?").replace("\t", "?")
-
-
-def fold(text: str) -> str:
-    """White space folded, as prose and joined messages are matched."""
-    return " ".join(text.split())

@@ -19,12 +19,6 @@ class MemoryGroup:
     path: str
 
 
-def memory_group(pid: int, root: Path = _ROOT) -> MemoryGroup | None:
-    """The group of a process as it is now; None where none is visible."""
-    folder = folder_of(pid, root)
-    return read_group(folder, root) if folder is not None else None
-
-
 def folder_of(pid: int, root: Path = _ROOT) -> Path | None:
     """Where the counters of a process' group stand. In a container its path may be that of the host: then the root."""
     try:

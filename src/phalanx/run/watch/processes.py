@@ -129,11 +129,6 @@ def command_of(pid: int) -> str:
     return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
 
 
-def wait_channel(pid: int) -> str:
-    """The kernel function that the main thread sleeps in; empty where this may not be seen."""
-    return _read(f"/proc/{pid}/wchan").decode("ascii", "replace").strip("0\n")
-
-
 def _read(path: str, absent: bytes | None = b"") -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

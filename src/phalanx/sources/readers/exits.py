@@ -55,68 +55,88 @@ _DEEPSPEED = lazy(r"\] exits with return code = (?P<code>-?\d+)")
 _SHELL = lazy(r"^(?:\S+: line \d+: +(?P<pid>\d+) )?Killed(?: {2,}(?P<command>\S.*))?$")
 _RANK_IN_COMMAND = lazy(r"\b(?:RANK|OMPI_COMM_WORLD_RANK|SLURM_PROCID)=(?P<rank>\d+)|--rank[= ](?P<option>\d+)\b")
 _SRUN = lazy(r"srun: error: (?P<host>[\w.,\[\]-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
-_SRUN_HOW = (
-    (lazy(r"Exited with exit code (\d+)"), None),
-    (lazy(r"Segmentation fault"), signal.SIGSEGV),
-    (lazy(r"Killed"), signal.SIGKILL),
-    (lazy(r"Terminated"), signal.SIGTERM),
-    (lazy(r"Aborted"), signal.SIGABRT),
-    (lazy(r"Bus error"), signal.SIGBUS),
-    (lazy(r"Out Of Memory"), signal.SIGKILL),
-)
+_SRUN_CODE = lazy(r"Exited with exit code (\d+)")
+_SRUN_HOW = {
+    "Segmentation fault": signal.SIGSEGV,
+    "Killed": signal.SIGKILL,
+    "Terminated": signal.SIGTERM,
+    "Aborted": signal.SIGABRT,
+    "Bus error": signal.SIGBUS,
+    "Out Of Memory": signal.SIGKILL,
+}
 _MPI_NAME = lazy(r"Process name:\s*(?:\[\[\d+,\d+\],(?P<rank>\d+)\]|\[\S+?,(?P<other>\d+)\]|(?P<bare>\d+)(?![\w.\[]))")
 _MPI_CODE = lazy(r"Exit code:\s*(?P<code>-?\d+)")
 
 
 def read(window: Window) -> Iterator[Event]:
     """An exit event for the rank that the line, or the record it opens, names."""
-    text = window.text
-    if match := _TORCHRUN_RANK.match(text):
-        for _, following in window.following(4):
-            if code := _TORCHRUN_CODE.match(following):
-                pid = int(code["pid"]) if code["pid"] else None
-                yield _exit(
-                    window,
-                    int(match["rank"]),
-                    int(code["code"]),
-                    f"rank {match['rank']} exited with {code['code']}",
-                    pid,
-                    _time_above(window),
-                )
-                return
-        return
-    if match := _CLOSES.search(text):
-        yield window.event(EventKind.LINE, CLOSING, data={"pid": int(match["pid"])})
-        return
-    for pattern in _ONE_LINE:
-        if match := pattern.search(text):
-            groups = match.groupdict()
-            code_of = int(groups["code"]) if groups.get("code") else -_signal_number(groups)
-            pid = int(groups["pid"]) if groups.get("pid") else None
-            rank = _global(window, int(match["rank"]), pid) if "local" in pattern.pattern else int(match["rank"])
-            yield _exit(window, rank, code_of, text.strip(), pid)
-            return
-    if match := _DEEPSPEED.search(text):
-        yield _exit(window, None, int(match["code"]), text.strip(), None)
-        return
-    if match := _SRUN.search(text):
-        for pattern, number in _SRUN_HOW:
-            if how := pattern.search(match["how"]):
-                for task in _tasks(match["tasks"]):
-                    yield _exit(window, task, int(how[1]) if number is None else -number, text.strip(), None)
-                return
-    if match := _SHELL.match(text.strip()):
-        told = _RANK_IN_COMMAND.search(match["command"] or "")
-        rank = int(told["rank"] or told["option"]) if told is not None else window.speaker.rank
-        if rank is not None:
-            yield _exit(window, rank, -signal.SIGKILL, text.strip(), None)
-        return
-    if match := _MPI_NAME.search(text):
-        rank = next(int(value) for value in match.groups() if value is not None)
-        for _, following in window.following(4):
-            if code := _MPI_CODE.search(following):
-                yield _exit(window, rank, int(code["code"]), f"process {rank} exited with {code['code']}", None)
-                return
+    return next((found for form in _FORMS if (found := form(window)) is not None), iter(()))
+
+
+def _of_torchrun(window: Window) -> Iterator[Event] | None:
+    if not (match := _TORCHRUN_RANK.match(window.text)):
+        return None
+    for _, following in window.following(4):
+        if code := _TORCHRUN_CODE.match(following):
+            said = f"rank {match['rank']} exited with {code['code']}"
+            pid = int(code["pid"]) if code["pid"] else None
+            return iter((_exit(window, int(match["rank"]), int(code["code"]), said, pid, _time_above(window)),))
+    return iter(())
+
+
+def _of_closing(window: Window) -> Iterator[Event] | None:
+    if not (match := _CLOSES.search(window.text)):
+        return None
+    return iter((window.event(EventKind.LINE, CLOSING, data={"pid": int(match["pid"])}),))
+
+
+def _of_one_line(window: Window) -> Iterator[Event] | None:
+    pattern, match = next(((one, found) for one in _ONE_LINE if (found := one.search(window.text))), (None, None))
+    if pattern is None or match is None:
+        return None
+    groups = match.groupdict()
+    code = int(groups["code"]) if groups.get("code") else -_signal_number(groups)
+    pid = int(groups["pid"]) if groups.get("pid") else None
+    rank = _global(window, int(match["rank"]), pid) if "local" in pattern.pattern else int(match["rank"])
+    return iter((_exit(window, rank, code, window.text.strip(), pid),))
+
+
+def _of_deepspeed(window: Window) -> Iterator[Event] | None:
+    if not (match := _DEEPSPEED.search(window.text)):
+        return None
+    return iter((_exit(window, None, int(match["code"]), window.text.strip(), None),))
+
+
+def _of_srun(window: Window) -> Iterator[Event] | None:
+    if not (match := _SRUN.search(window.text)):
+        return None
+    for words, number in _SRUN_HOW.items():
+        if words in match["how"]:
+            return (_exit(window, task, -number, window.text.strip(), None) for task in _tasks(match["tasks"]))
+    if not (code := _SRUN_CODE.search(match["how"])):
+        return None
+    return (_exit(window, task, int(code[1]), window.text.strip(), None) for task in _tasks(match["tasks"]))
+
+
+def _of_shell(window: Window) -> Iterator[Event] | None:
+    if not (match := _SHELL.match(window.text.strip())):
+        return None
+    told = _RANK_IN_COMMAND.search(match["command"] or "")
+    rank = int(told["rank"] or told["option"]) if told is not None else window.speaker.rank
+    return iter(() if rank is None else (_exit(window, rank, -signal.SIGKILL, window.text.strip(), None),))
+
+
+def _of_mpi(window: Window) -> Iterator[Event] | None:
+    if not (match := _MPI_NAME.search(window.text)):
+        return None
+    rank = next(int(value) for value in match.groups() if value is not None)
+    for _, following in window.following(4):
+        if code := _MPI_CODE.search(following):
+            return iter((_exit(window, rank, int(code["code"]), f"process {rank} exited with {code['code']}", None),))
+    return None
+
+
+_FORMS = (_of_torchrun, _of_closing, _of_one_line, _of_deepspeed, _of_srun, _of_shell, _of_mpi)
 
 
 def _global(window: Window, local: int, pid: int | None) -> int | None:

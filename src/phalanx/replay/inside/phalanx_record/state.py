@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import chance
@@ -81,25 +81,28 @@ def capture(training: Training) -> State | None:
         for name, tensor in _entries(model):
             _put(tensors, shards, f"model{number}.{name}", tensor)
     for number, optimizer in enumerate(optimizers):
-        parameters = [one for group in optimizer.param_groups for one in group["params"]]
-        for place, parameter in enumerate(parameters):
-            for key, value in sorted(optimizer.state.get(parameter, {}).items()):
-                name = f"optimizer{number}.{place}.{key}"
-                if hasattr(value, "data_ptr"):
-                    _put(tensors, shards, name, value)
-                elif _is_plain(value):
-                    values[name] = value
-        for place, group in enumerate(optimizer.param_groups):
-            for key, value in group.items():
-                if hasattr(value, "data_ptr"):  # a learning rate may be a tensor
-                    _put(tensors, shards, f"optimizer{number}.group{place}.{key}", value)
-                elif _is_plain(value):
-                    values[f"optimizer{number}.group{place}.{key}"] = value
+        for key, value in _held_by(optimizer):
+            name = f"optimizer{number}.{key}"
+            if hasattr(value, "data_ptr"):
+                _put(tensors, shards, name, value)
+            elif _is_plain(value):
+                values[name] = value
     for number, schedule in enumerate(_schedules(optimizers)):
         for key, value in vars(schedule).items():
             if _is_plain(value):
                 values[f"schedule{number}.{key}"] = value
     return State(training.step, tensors, values, shards)
+
+
+def _held_by(optimizer: Any) -> Iterator[tuple[str, Any]]:
+    """What an optimizer keeps for each parameter and, in its groups, for all of them (a learning rate may be a tensor)."""
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    for place, parameter in enumerate(parameters):
+        for key, value in sorted(optimizer.state.get(parameter, {}).items()):
+            yield f"{place}.{key}", value
+    for place, group in enumerate(optimizer.param_groups):
+        for key, value in group.items():
+            yield f"group{place}.{key}", value
 
 
 def restore(training: Training, tensors: dict[str, Any], facts: dict[str, Any]) -> list[str]:
