@@ -10,6 +10,7 @@ import typer
 
 from phalanx.cli.diagnosing import Request
 from phalanx.report import Format
+from phalanx.sources.patience import WHOLE
 
 _EXAMPLES = """\
 Examples:
@@ -45,6 +46,10 @@ def diagnose(
     python: Annotated[
         str | None, typer.Option("--remote-python", help="An interpreter with phalanx, elsewhere.")
     ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds in which files are read whole; then their beginnings and ends. 0: no limit."),
+    ] = WHOLE,
     serve: Annotated[bool, typer.Option("--serve", hidden=True)] = False,
 ) -> None:
     """Say which rank broke the job, with what symptom, why, and what to change.
@@ -56,7 +61,7 @@ def diagnose(
         from phalanx.diagnosis import serve_logs
 
         raise typer.Exit(serve_logs(paths))
-    request = Request(tuple(paths), form, output, everything)
+    request = Request(tuple(paths), form, output, everything, time_limit)
     if hosts is None and slurm is None:
         if each is not None:
             raise typer.BadParameter("--each needs --hosts, the names that replace {}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phalanx.report import Format, print_text, render
+from phalanx.sources.patience import WHOLE
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -30,11 +31,12 @@ class Request:
     form: Format = Format.TEXT
     output: Path | None = None
     everything: bool = False
+    time_limit: float | None = WHOLE
 
     def run(self) -> int:
         """Do it; the exit status: 0 nothing wrong, 1 findings, 2 it could not be done, 130 interrupted."""
         try:
-            report = _with_progress(list(self.paths))
+            report = _with_progress(list(self.paths), self.time_limit)
         except FileNotFoundError as error:
             return _told(str(error), 2)
         except KeyboardInterrupt:
@@ -100,18 +102,18 @@ def _told(what: str, status: int) -> int:
     return status
 
 
-def _with_progress(paths: list[str]) -> Report:
+def _with_progress(paths: list[str], time_limit: float | None) -> Report:
     from phalanx.diagnosis import diagnose_paths
 
     if not sys.stderr.isatty():
-        return diagnose_paths(paths)
+        return diagnose_paths(paths, time_limit=time_limit)
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=_total_bytes(paths))
-        return diagnose_paths(paths, _advance(bar, task))
+        return diagnose_paths(paths, _advance(bar, task), time_limit=time_limit)
 
 
 def _advance(bar: Progress, task: object) -> Callable[[int], None]:

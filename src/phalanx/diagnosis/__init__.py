@@ -23,6 +23,7 @@ from phalanx.model.ranks import speak_of
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
 from phalanx.sources.bundle import earlier_attempts, roles_in
+from phalanx.sources.patience import WHOLE, Patience
 from phalanx.sources.traces import find_traces, read_traces
 
 if TYPE_CHECKING:
@@ -41,12 +42,18 @@ __all__ = [
 
 
 def diagnose_paths(
-    paths: list[str], progress: Callable[[int], None] | None = None, jobs: Sequence[Traces] | None = None
+    paths: list[str],
+    progress: Callable[[int], None] | None = None,
+    jobs: Sequence[Traces] | None = None,
+    time_limit: float | None = WHOLE,
 ) -> Report:
-    """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there."""
+    """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there.
+
+    Files are read whole for `time_limit` seconds, None for ever; then only how they begin and end.
+    """
     inputs, unchecked = find_inputs(paths)
     speak_of({rank: role for path in paths if path != "-" for rank, role in roles_in(Path(path)).items()})
-    report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs)
+    report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs, Patience.of(time_limit))
     restarts = [told for path in paths if path != "-" for told in earlier_attempts(Path(path))]
     return replace(report, restarts=(*report.restarts, *restarts)) if restarts else report
 
@@ -57,9 +64,10 @@ def diagnose_inputs(
     unchecked: Sequence[Unchecked] = (),
     progress: Callable[[int], None] | None = None,
     jobs: Sequence[Traces] | None = None,
+    patience: Patience | None = None,
 ) -> Report:
     """Read the inputs, apply the rules, weigh what they say. `jobs`: their traces, where they were read before."""
-    seen = read_observations(inputs, rules, progress, jobs)
+    seen = read_observations(inputs, rules, progress, jobs, patience)
     report, _ = judge_observations(seen, rules)
     return replace(report, not_checked=(*unchecked, *report.not_checked)) if unchecked else report
 
@@ -83,10 +91,11 @@ def read_observations(
     rules: Sequence[Rule],
     progress: Callable[[int], None] | None = None,
     jobs: Sequence[Traces] | None = None,
+    patience: Patience | None = None,
 ) -> Observations:
     """Read everything: collective traces by their own readers, the rest as logs and records."""
     traces, others = find_traces(inputs)
-    seen = _read_logs(others, rules, progress)
+    seen = _read_logs(others, rules, progress, patience=patience)
     seen.events.extend(detect_all(seen))
     name_speakers(seen)
     if traces:
@@ -99,15 +108,19 @@ def read_observations(
 
 
 def _read_logs(
-    inputs: Sequence[Input], rules: Sequence[Rule], progress: Callable[[int], None] | None, names: Sequence[str] = ()
+    inputs: Sequence[Input],
+    rules: Sequence[Rule],
+    progress: Callable[[int], None] | None,
+    names: Sequence[str] = (),
+    patience: Patience | None = None,
 ) -> Observations:
     parts = parts_of(inputs)
     # processes that start afresh know the rules that come with the package, and no others
     if len(parts) > 1 and _ByIdentity(rules) == _ByIdentity(load_bare_rules()):
         from phalanx.diagnosis.cores import read_on_all_cores
 
-        return read_on_all_cores(parts, names or [one.name for one in inputs], progress)
-    return _collector(tuple(rules)).collect(inputs, progress, names)
+        return read_on_all_cores(parts, names or [one.name for one in inputs], progress, patience)
+    return _collector(tuple(rules)).collect(inputs, progress, names, patience)
 
 
 def serve_logs(paths: Sequence[str]) -> int:
@@ -115,7 +128,7 @@ def serve_logs(paths: Sequence[str]) -> int:
     from phalanx.diagnosis.afar import serve
 
     rules = load_bare_rules()
-    return serve(paths, lambda inputs, names: _read_logs(inputs, rules, None, names))
+    return serve(paths, lambda inputs, names: _read_logs(inputs, rules, None, names, Patience.of(WHOLE)))
 
 
 def diagnose_on(parties: Sequence[Party], say: Callable[[str], None]) -> Report:

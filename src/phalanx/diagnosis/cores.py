@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from phalanx.sources import Input, Observations
+from phalanx.sources.patience import Patience
 
 LEAST = 256 << 20  # bytes from which on starting processes pays
 Part = Sequence[tuple[str, str]]  # names and paths
@@ -30,7 +31,10 @@ def parts_of(inputs: Sequence[Input], cores: int | None = None, least: int = LEA
 
 
 def read_on_all_cores(
-    parts: Sequence[Sequence[Input]], names: Sequence[str], progress: Callable[[int], None] | None = None
+    parts: Sequence[Sequence[Input]],
+    names: Sequence[str],
+    progress: Callable[[int], None] | None = None,
+    patience: Patience | None = None,
 ) -> Observations:
     """Each part in a process of its own, with all rules; `progress` is told of a part when it is read."""
     import multiprocessing  # here: most diagnoses are small, and must start in a moment
@@ -41,7 +45,9 @@ def read_on_all_cores(
     found = []
     # a fresh interpreter: the progress bar of this one has a thread, with which forking is not safe
     with ProcessPoolExecutor(len(parts), mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(_read, [(one.name, str(one.path)) for one in part], list(names)) for part in parts}
+        running = {
+            pool.submit(_read, [(one.name, str(one.path)) for one in part], list(names), patience) for part in parts
+        }
         for done in as_completed(running):
             text, size = done.result()
             found.append(from_json(json.loads(text)))
@@ -50,12 +56,12 @@ def read_on_all_cores(
     return joined(found, names)
 
 
-def _read(part: Part, names: Sequence[str]) -> tuple[str, int]:
+def _read(part: Part, names: Sequence[str], patience: Patience | None = None) -> tuple[str, int]:
     from phalanx.diagnosis import collector_of_rules
     from phalanx.sources.shared import settled, to_json
 
     inputs = [Input(name, _opener(path), Path(path)) for name, path in part]
-    seen = collector_of_rules().collect(inputs, None, names)
+    seen = collector_of_rules().collect(inputs, None, names, patience)
     return json.dumps(to_json(settled(seen))), sum(Path(path).stat().st_size for _, path in part)
 
 

@@ -19,8 +19,9 @@ def coverage_of_absence(history: History) -> Coverage:
         return Coverage(everyone, "the supervisor's record")
     if any(event.kind is EventKind.EXIT and event.source == "record" for event in history.seen.events):
         return Coverage(everyone, "the launcher's record of exits")
-    owners = frozenset(file.rank for file in history.seen.files if file.rank is not None)
-    if len(owners) > 1 and not _speaks_for_all(history):
+    owned = [file for file in history.seen.files if file.rank is not None]
+    owners = frozenset(file.rank for file in owned if file.rank is not None and not file.is_partly_read)
+    if len(owned) > 1 and not _speaks_for_all(history):
         return Coverage(
             owners & everyone, "a file for each rank"
         )  # a rank without one may just not have been collected

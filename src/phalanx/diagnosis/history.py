@@ -82,7 +82,7 @@ class History:
     @cached_property
     def lacks_lines(self) -> bool:
         """A log into which several ranks write begins in the middle, or lines of it were left out: what is not there may be anybody's."""
-        return any(file.is_cut and file.rank is None for file in self.seen.files)
+        return any((file.is_cut or file.is_partly_read) and file.rank is None for file in self.seen.files)
 
     @cached_property
     def breaks_off(self) -> bool:

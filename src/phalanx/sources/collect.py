@@ -20,6 +20,7 @@ from phalanx.sources.labels import learn
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of, needles_of
 from phalanx.sources.pasted import Reduction, is_all_words, program_output
+from phalanx.sources.patience import OutOfTimeError, Patience, left_out, never_opened
 from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
@@ -83,7 +84,11 @@ class Collector:
         return NeedleSet(list(numbers))
 
     def collect(
-        self, inputs: Sequence[Input], progress: Callable[[int], None] | None = None, names: Sequence[str] = ()
+        self,
+        inputs: Sequence[Input],
+        progress: Callable[[int], None] | None = None,
+        names: Sequence[str] = (),
+        patience: Patience | None = None,
     ) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read. `names`: of all inputs, if these are a part."""
         found = Observations()
@@ -93,7 +98,11 @@ class Collector:
         names = names or [one.name for one in inputs]
         ranks, local = ranks_of_files(names), local_ranks(names)
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // len(names)))
+        patience = patience or Patience()
         for one in inputs:
+            if patience.is_over:
+                found.unchecked.append(never_opened([left.name for left in inputs[inputs.index(one) :]]))
+                break
             try:
                 with one.open() as raw, _FileReader(self, needles, found, one, ranks.get(one.name), sample) as reader:
                     reader.is_local = one.name in local
@@ -101,8 +110,10 @@ class Collector:
                     if reader.may_be_report:
                         stream, reduction = program_output(stream, one.name)
                     stream, true_line = unwrapped(stream)
-                    reader.read(stream, progress, room, is_plain=stream is raw, true_line=true_line)
+                    reader.read(stream, progress, room, stream is raw, true_line, patience)
                     reader.end(reduction)
+            except OutOfTimeError as error:
+                found.unchecked.append(left_out(f"{one.name}: {error}"))
             except TooMuchError as error:  # what was read of it counts
                 found.unchecked.append(Unchecked(f"{one.name}: {error}", "the part of the log around the failure"))
             except DAMAGE as error:  # the rest is still read
@@ -135,8 +146,10 @@ class _FileReader:
     def __enter__(self) -> _FileReader:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, *_: object) -> None:
         """Hand over what was read, also of a file that breaks off in the middle."""
+        if isinstance(error, OutOfTimeError | TooMuchError):
+            self._survey.is_partly_read = True
         if not self._is_log:
             return
         if self._survey.size > self._sample:
@@ -153,13 +166,16 @@ class _FileReader:
         room: bytearray,
         is_plain: bool = False,
         true_line: TrueLine | None = None,
+        patience: Patience | None = None,
     ) -> None:
         """Read the whole stream; `is_plain` if it holds the bytes of the file as they are, `true_line` if not even its lines."""
         if is_plain and self._input.path is not None:
             self._gaps = Gaps(self._input.path, self._sample)
-        for piece in pieces(stream, gaps=self._gaps, room=room, true_line=true_line):
+        for piece in pieces(stream, gaps=self._gaps, room=room, true_line=true_line, patience=patience):
             if piece.is_first and not self._begin(piece):
                 return
+            if piece.skipped:
+                self._pass_over(piece.skipped)
             self._scan(piece)
             read = piece.limit if not piece.is_last else len(piece.data)
             self._survey.size += read
@@ -182,6 +198,12 @@ class _FileReader:
             self._survey.is_cut = self._survey.has_output = reduction.kept > 0
             if not reduction.kept:
                 self._survey.signs.update(self._owner.signs.count(reduction.head))
+
+    def _pass_over(self, skipped: int) -> None:
+        self._survey.is_partly_read = True
+        self._survey.size += skipped
+        what = f"{self._input.name}: {skipped >> 20} MiB of its middle, left out when the time limit was over"
+        self._found.unchecked.append(left_out(what))
 
     def _keep_tail(self, piece: Piece, read: int) -> None:
         """Keep the last bytes read, from a line start, for the survey: the end of this piece, behind what is left."""

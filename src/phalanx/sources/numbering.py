@@ -16,6 +16,7 @@ from phalanx.model.event import same_line
 FAR = 256 << 10  # bytes; a shorter way is counted. Not less than the heads and tails that are surveyed
 _NEAR = 64 << 10  # a line numbered after a hit is no further from it than a reader looks ahead
 _AT_ONCE = 1 << 20
+_MOST_COUNTED = 2 << 30  # bytes of a stretch: of one beyond it nobody waits for the number
 
 
 @dataclass(slots=True)
@@ -41,10 +42,12 @@ class Gaps:
         self._gaps.append(_Gap(start, stop, line + _NEAR))
 
     def true_line(self, line: int) -> int:
-        """The real number of a line; 0 if the file can no longer be read."""
+        """The real number of a line; 0 if the file can no longer be read, or it would take too long."""
         before = [gap for gap in self._gaps if gap.line < line]
         try:
             for gap in before:
+                if gap.surplus is None and gap.stop - gap.start > _MOST_COUNTED:
+                    return 0
                 if gap.surplus is None:
                     gap.surplus = gap.stop - gap.start - self._count(gap)
         except OSError:

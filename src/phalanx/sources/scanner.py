@@ -7,6 +7,7 @@ around each hit, so a file of one endless line is no special case.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import hyperscan
 
 from phalanx.sources.database import Data, Occurrence, compiled, scan, spelt_out
 from phalanx.sources.numbering import Gaps, Numbers
+from phalanx.sources.patience import OutOfTimeError, Patience
 from phalanx.sources.text import LONGEST_LINE
 
 PIECE = 1 << 20  # stays in the processor's cache while it is searched and its lines are counted
@@ -39,6 +41,7 @@ class Piece:
     numbers: Numbers
     is_last: bool
     is_first: bool = False
+    skipped: int = 0  # bytes before this piece that nobody saw
 
     def line_at(self, offset: int) -> int:
         """The number of the line that begins at or holds this offset; of a file with gaps, a provisional one."""
@@ -181,14 +184,16 @@ def pieces(
     gaps: Gaps | None = None,
     room: bytearray | None = None,
     true_line: Callable[[int], int] | None = None,
+    patience: Patience | None = None,
 ) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
 
     All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted;
-    where `true_line` is, lines had other numbers once.
+    where `true_line` is, lines had other numbers once. Once `patience` is short, all up to the last piece is passed over, and
+    `skipped` of that piece tells how much.
     """
     buffer = room_for_pieces(size) if room is None else room
-    carried, first_line, offset, is_first = 0, 1, 0, True
+    carried, first_line, offset, is_first, skipped = 0, 1, 0, True, 0
     while True:
         if len(buffer) - carried < size // 2:  # a long line is carried along
             buffer = buffer[:carried] + bytearray(size)
@@ -196,7 +201,7 @@ def pieces(
         if filled < len(buffer):
             if filled:
                 data = bytes(memoryview(buffer)[:filled])
-                yield Piece(data, filled, Numbers(data, first_line, offset, gaps, true_line), True, is_first)
+                yield Piece(data, filled, Numbers(data, first_line, offset, gaps, true_line), True, is_first, skipped)
             if damage is not None:
                 raise damage
             return
@@ -205,13 +210,32 @@ def pieces(
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
         piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps, true_line), False, is_first)
-        yield piece
+        if is_first or patience is None or not patience.is_short:
+            yield piece
+        elif patience.is_over:
+            raise OutOfTimeError(f"read up to its first {offset >> 20} MiB when the time limit was over")
+        else:
+            skipped += cut
         first_line = piece.line_at(cut)
         offset += cut
         is_first = False
         carried = filled - cut
         with memoryview(buffer) as view:  # a slice of the buffer itself would be a copy
             view[:carried] = view[cut:]
+        if gaps is not None and patience is not None and patience.is_short:
+            passed = _go_to_end(stream, offset, len(buffer))
+            if passed:
+                gaps.add(offset, offset + passed, first_line)
+                first_line, offset, skipped, carried = first_line + passed, offset + passed, skipped + passed, 0
+
+
+def _go_to_end(stream: BinaryIO, offset: int, size: int) -> int:
+    """Go on at the first line that begins in the last `size` bytes of a file; how many bytes behind `offset` that passes over."""
+    target = os.fstat(stream.fileno()).st_size - size
+    if target <= offset + size:
+        return 0
+    stream.seek(target)
+    return target + len(stream.readline(size // 2)) - offset
 
 
 def _fill(stream: BinaryIO, buffer: bytearray, filled: int) -> tuple[int, Exception | None]:

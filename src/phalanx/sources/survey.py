@@ -81,6 +81,7 @@ class FileSurvey:
     signs: Counter[str] = field(default_factory=Counter)
     hosts: dict[int, str] = field(default_factory=dict)
     world_sizes: list[int] = field(default_factory=list)
+    is_partly_read: bool = False  # the time limit was over before all of it was read
     is_cut: bool = False  # an excerpt: it begins in the middle, lines were left out, or it was pasted into a report
     has_output: bool = True  # False of sentences only, as people write them and a few programs
 
