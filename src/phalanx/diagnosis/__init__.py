@@ -23,7 +23,7 @@ from phalanx.model.ranks import speak_of
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
 from phalanx.sources.bundle import earlier_attempts, roles_in
-from phalanx.sources.patience import WHOLE, Patience
+from phalanx.sources.patience import UNLIMITED, WHOLE, Patience
 from phalanx.sources.traces import find_traces, read_traces
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def diagnose_inputs(
     unchecked: Sequence[Unchecked] = (),
     progress: Callable[[int], None] | None = None,
     jobs: Sequence[Traces] | None = None,
-    patience: Patience | None = None,
+    patience: Patience = UNLIMITED,
 ) -> Report:
     """Read the inputs, apply the rules, weigh what they say. `jobs`: their traces, where they were read before."""
     seen = read_observations(inputs, rules, progress, jobs, patience)
@@ -91,7 +91,7 @@ def read_observations(
     rules: Sequence[Rule],
     progress: Callable[[int], None] | None = None,
     jobs: Sequence[Traces] | None = None,
-    patience: Patience | None = None,
+    patience: Patience = UNLIMITED,
 ) -> Observations:
     """Read everything: collective traces by their own readers, the rest as logs and records."""
     traces, others = find_traces(inputs)
@@ -112,7 +112,7 @@ def _read_logs(
     rules: Sequence[Rule],
     progress: Callable[[int], None] | None,
     names: Sequence[str] = (),
-    patience: Patience | None = None,
+    patience: Patience = UNLIMITED,
 ) -> Observations:
     parts = parts_of(inputs)
     # processes that start afresh know the rules that come with the package, and no others

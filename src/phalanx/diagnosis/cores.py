@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from phalanx.sources import Input, Observations
-from phalanx.sources.patience import Patience
+from phalanx.sources.patience import UNLIMITED, Patience
 
 LEAST = 256 << 20  # bytes from which on starting processes pays
 Part = Sequence[tuple[str, str]]  # names and paths
@@ -34,7 +34,7 @@ def read_on_all_cores(
     parts: Sequence[Sequence[Input]],
     names: Sequence[str],
     progress: Callable[[int], None] | None = None,
-    patience: Patience | None = None,
+    patience: Patience = UNLIMITED,
 ) -> Observations:
     """Each part in a process of its own, with all rules; `progress` is told of a part when it is read."""
     import multiprocessing  # here: most diagnoses are small, and must start in a moment
@@ -56,7 +56,7 @@ def read_on_all_cores(
     return joined(found, names)
 
 
-def _read(part: Part, names: Sequence[str], patience: Patience | None = None) -> tuple[str, int]:
+def _read(part: Part, names: Sequence[str], patience: Patience = UNLIMITED) -> tuple[str, int]:
     from phalanx.diagnosis import collector_of_rules
     from phalanx.sources.shared import settled, to_json
 

@@ -15,19 +15,17 @@ from phalanx.sources.cuts import begins_within, leaves_out
 from phalanx.sources.dialects import Dialect, sniff
 from phalanx.sources.filenames import local_ranks, ranks_of_files
 from phalanx.sources.gate import GatedNeedles
-from phalanx.sources.inputs import DAMAGE, Input, TooMuchError, looks_binary, plain_stream
+from phalanx.sources.inputs import DAMAGE, Input, TooMuchError, looks_binary, plain_stream, unread
 from phalanx.sources.labels import learn
 from phalanx.sources.numbering import Gaps
 from phalanx.sources.observations import Match, Observations, Pattern, captures_of, needles_of
 from phalanx.sources.pasted import Reduction, is_all_words, program_output
-from phalanx.sources.patience import OutOfTimeError, Patience, left_out, never_opened
-from phalanx.sources.progress import LONGEST, may_hold_progress
+from phalanx.sources.patience import UNLIMITED, OutOfTimeError, Patience, middle_left_out, never_opened
 from phalanx.sources.readers import Reader, load_readers
 from phalanx.sources.records import read_record
 from phalanx.sources.scanner import EDGE, Needle, NeedleSet, Piece, hits, pieces, refused_expressions, room_for_pieces
 from phalanx.sources.second_look import SecondLook
 from phalanx.sources.secrets import redact
-from phalanx.sources.shapes import shape_of
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.window import Window
@@ -41,7 +39,6 @@ _TRIED = 2000  # lines of one file of many ranks on which one pattern is tried
 _LOOKED_AGAIN = 500  # lines of one piece with one needle, if its first was not what is meant
 _KEPT_EVENTS = 300  # events kept of one file's beginning, and as many of its end
 _LONGEST_MESSAGE = 16 << 10  # characters of an event that rules are asked about
-_LOOKED_BACK = 30  # lines before a match in which training may show
 _READ, _READ_AT_END = 75, 1500  # times one reader looks at one piece: the end of a log tells more than its middle
 
 
@@ -88,7 +85,7 @@ class Collector:
         inputs: Sequence[Input],
         progress: Callable[[int], None] | None = None,
         names: Sequence[str] = (),
-        patience: Patience | None = None,
+        patience: Patience = UNLIMITED,
     ) -> Observations:
         """Read all inputs; `progress` is told the number of bytes read as they are read. `names`: of all inputs, if these are a part."""
         found = Observations()
@@ -98,7 +95,6 @@ class Collector:
         names = names or [one.name for one in inputs]
         ranks, local = ranks_of_files(names), local_ranks(names)
         sample = max(_LEAST_SAMPLE, min(_MOST_SAMPLE, _SAMPLE_BUDGET // len(names)))
-        patience = patience or Patience()
         for one in inputs:
             if patience.is_over:
                 found.unchecked.append(never_opened([left.name for left in inputs[inputs.index(one) :]]))
@@ -112,12 +108,8 @@ class Collector:
                     stream, true_line = unwrapped(stream)
                     reader.read(stream, progress, room, stream is raw, true_line, patience)
                     reader.end(reduction)
-            except OutOfTimeError as error:
-                found.unchecked.append(left_out(f"{one.name}: {error}"))
-            except TooMuchError as error:  # what was read of it counts
-                found.unchecked.append(Unchecked(f"{one.name}: {error}", "the part of the log around the failure"))
-            except DAMAGE as error:  # the rest is still read
-                found.unchecked.append(Unchecked(f"{one.name}: {error}", "an undamaged copy of the file"))
+            except DAMAGE as error:  # what was read of it counts, and the rest is still read
+                found.unchecked.append(unread(one.name, error))
         return found
 
 
@@ -137,7 +129,6 @@ class _FileReader:
         self._kept: Counter[tuple[Hashable, int | None]] = Counter()
         self._late: dict[tuple[Hashable, int | None], deque[Match]] = {}
         self._tried: Counter[Hashable] = Counter()
-        self._looked_before: tuple[Window | None, bool] = (None, False)
         self._shown: set[Hashable] = set()  # patterns that are wanted once and were found
         self._done: set[int] = set()  # needles of which nothing more is learned before the file's end
         self._first: list[Event] = []
@@ -164,9 +155,9 @@ class _FileReader:
         stream: BinaryIO,
         progress: Callable[[int], None] | None,
         room: bytearray,
-        is_plain: bool = False,
-        true_line: TrueLine | None = None,
-        patience: Patience | None = None,
+        is_plain: bool,
+        true_line: TrueLine | None,
+        patience: Patience,
     ) -> None:
         """Read the whole stream; `is_plain` if it holds the bytes of the file as they are, `true_line` if not even its lines."""
         if is_plain and self._input.path is not None:
@@ -175,7 +166,9 @@ class _FileReader:
             if piece.is_first and not self._begin(piece):
                 return
             if piece.skipped:
-                self._pass_over(piece.skipped)
+                self._survey.is_partly_read = True
+                self._survey.size += piece.skipped
+                self._found.unchecked.append(middle_left_out(self._input.name, piece.skipped))
             self._scan(piece)
             read = piece.limit if not piece.is_last else len(piece.data)
             self._survey.size += read
@@ -184,8 +177,9 @@ class _FileReader:
             self._keep_tail(piece, read)
         if self._survey.size == 0:
             self._is_log = True
-            needs = "the output of the rank, if it had any"
-            self._found.unchecked.append(Unchecked(f"{self._input.name}: empty", needs))
+            self._found.unchecked.append(
+                Unchecked(f"{self._input.name}: empty", "the output of the rank, if it had any")
+            )
 
     @property
     def may_be_report(self) -> bool:
@@ -198,12 +192,6 @@ class _FileReader:
             self._survey.is_cut = self._survey.has_output = reduction.kept > 0
             if not reduction.kept:
                 self._survey.signs.update(self._owner.signs.count(reduction.head))
-
-    def _pass_over(self, skipped: int) -> None:
-        self._survey.is_partly_read = True
-        self._survey.size += skipped
-        what = f"{self._input.name}: {skipped >> 20} MiB of its middle, left out when the time limit was over"
-        self._found.unchecked.append(left_out(what))
 
     def _keep_tail(self, piece: Piece, read: int) -> None:
         """Keep the last bytes read, from a line start, for the survey: the end of this piece, behind what is left."""
@@ -328,12 +316,5 @@ class _FileReader:
 
     def _trained_before(self, rank: int | None, window: Window) -> bool:
         entry = self._survey.ranks.get(rank)
-        if entry is not None and entry.first_progress is not None and entry.first_progress < window.number:
-            return True
-        if self._looked_before[0] is not window:  # many patterns may match one line
-            is_worth = may_hold_progress(window.nearest_before) or may_hold_progress(window.raw_before(_LOOKED_BACK))
-            shown = is_worth and any(
-                shape_of(line).shows_progress for line in window.preceding(_LOOKED_BACK, 4 * LONGEST)
-            )
-            self._looked_before = (window, shown)
-        return self._looked_before[1]
+        is_known = entry is not None and entry.first_progress is not None and entry.first_progress < window.number
+        return is_known or window.shows_training_before

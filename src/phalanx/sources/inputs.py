@@ -24,6 +24,7 @@ import zstandard
 
 from phalanx.model import Unchecked
 from phalanx.sources.bundle import evidence_of, is_bundle, was_cut_off
+from phalanx.sources.patience import OutOfTimeError, left_out
 from phalanx.sources.text import shown_name
 
 if TYPE_CHECKING:
@@ -217,6 +218,16 @@ def plain_stream(raw: BinaryIO, layers: int = _MOST_LAYERS) -> BinaryIO:
     if len(head) >= 4 and not any(head[1:8:2]) and 0 not in head[0:8:2]:
         return io.BufferedReader(_Utf8From(stream, "utf-16-le"))  # Windows' `>` without a mark
     return stream
+
+
+def unread(name: str, error: Exception) -> Unchecked:
+    """What is told of a file that could not be read to its end."""
+    if isinstance(error, OutOfTimeError):
+        return left_out(f"{name}: {error}")
+    needs = (
+        "the part of the log around the failure" if isinstance(error, TooMuchError) else "an undamaged copy of the file"
+    )
+    return Unchecked(f"{name}: {error}", needs)
 
 
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))

@@ -46,9 +46,17 @@ class Patience:
         return time.monotonic() > self.ends_until
 
 
+UNLIMITED = Patience()
+
+
 def left_out(what: str) -> Unchecked:
     """Tells what the time limit left out."""
     return Unchecked(what, "--time-limit 0, which reads everything, or the part of the log around the failure")
+
+
+def middle_left_out(name: str, size: int) -> Unchecked:
+    """Tells of a file of which only the beginning and the end were read."""
+    return left_out(f"{name}: {size >> 20} MiB of its middle, left out when the time limit was over")
 
 
 def never_opened(names: Sequence[str]) -> Unchecked:

@@ -8,13 +8,16 @@ from functools import partial
 
 from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.dialects import Dialect, Speaker
+from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
 from phalanx.sources.secrets import redact
+from phalanx.sources.shapes import shape_of
 from phalanx.sources.text import LONGEST_LINE, clean
 from phalanx.sources.times import time_of
 
 _LINES_BEFORE, _LINES_AFTER = 6, 3
 _NEAREST = 1024
+_LOOKED_BACK = 30  # lines before this one in which training may show
 
 
 @dataclass(slots=True)
@@ -26,6 +29,7 @@ class Window:
     hit: Hit
     dialect: Dialect
     speaker: Speaker = field(init=False)
+    _trained: bool | None = field(default=None, init=False)
     text: str = field(init=False)
     _whole: str = field(init=False)
     _number: int = 0
@@ -92,6 +96,15 @@ class Window:
     def nearest_before(self) -> str:
         """The bytes just before, however many lines they are."""
         return self.piece.data[max(0, self.hit.start - _NEAREST) : self.hit.start].decode("latin-1")
+
+    @property
+    def shows_training_before(self) -> bool:
+        """Whether one of the lines before this one tells of progress; many patterns may ask."""
+        if self._trained is None:
+            may = may_hold_progress(self.nearest_before) or may_hold_progress(self.raw_before(_LOOKED_BACK))
+            lines = self.preceding(_LOOKED_BACK, 4 * LONGEST) if may else iter(())
+            self._trained = any(shape_of(line).shows_progress for line in lines)
+        return self._trained
 
     def raw_before(self, most: int) -> str:
         """As many lines just before, byte by byte as they are, to see quickly whether it is worth reading them."""
