@@ -95,6 +95,10 @@ def test_the_backend_of_keras_is_found(tmp_path: Path) -> None:
 
 def test_processes_of_keras_on_jax_that_nobody_joins_are_refused(tmp_path: Path) -> None:
     script = 'import os\nos.environ.setdefault("KERAS_BACKEND", "jax")\nimport keras\n'
+    with pytest.raises(PlanError, match="auto_shard_dataset=False"):
+        plan(tmp_path, script, size=2)
+    with pytest.raises(PlanError, match=r"DataParallel\(\)\)`; or start"):
+        plan(tmp_path, script + "import tensorflow as tf\nrows = tf.data.Dataset.range(8)\n", size=2)
     with pytest.raises(PlanError, match="2 models apart"):
         plan(tmp_path, script, size=2)
     plan(tmp_path, script, size=2, framework="keras")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.run.script import module_file, recognise_script
+from phalanx.run.script import module_file, recognise_script, script_of_command, trains_one_model
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,27 @@ def test_module_file(tmp_path: Path) -> None:
     (tmp_path / "pkg" / "train.py").touch()
     assert module_file("pkg.train", tmp_path) == tmp_path / "pkg" / "train.py"
     assert module_file("json.tool", tmp_path) is None
+
+
+def test_the_script_of_a_command(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    assert script_of_command(("python", "-u", "train.py", "--fast"), tmp_path) == tmp_path / "train.py"
+    assert script_of_command(("python", "-m", "train"), tmp_path) == tmp_path / "train.py"
+    assert script_of_command(("./start.sh", "train.sh"), tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("trainer.train()", True),
+        ("model.train()", False),
+        ("with tf.GradientTape() as tape: pass", True),
+        ("g = jax.grad(loss)(w)", True),
+        ("rate = RATES[rank]\nmodel.fit(x)", False),
+        ("mine = files[rank]\nmodel.fit(mine)", True),
+        ("x = net(data)", False),
+    ],
+)
+def test_whether_ranks_train_one_model(tmp_path: Path, text: str, expected: bool) -> None:
+    (tmp_path / "train.py").write_text(text)
+    assert trains_one_model(tmp_path / "train.py") is expected

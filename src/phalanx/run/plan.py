@@ -209,10 +209,20 @@ def _with_backend(
         raise PlanError(
             f"{script.name if script is not None else 'the script'} computes with Keras on JAX and never joins its processes, so {size} ranks would "
             f"train {size} models apart. Call `keras.distribution.initialize()` before anything else, which finds all it needs in the "
-            "environment of a rank, and `keras.distribution.set_distribution(keras.distribution.DataParallel())`; or start one process: "
+            f"environment of a rank, and `keras.distribution.set_distribution({_data_parallel(seen.uses_tf_data)}; or start one process: "
             f"phalanx run --virtual-devices {size}. `--framework keras` starts it as it is"
         )
     return {**environment, "KERAS_BACKEND": chosen}, f"{told_by} on {chosen}"
+
+
+def _data_parallel(uses_tf_data: bool) -> str:
+    """Keras divides a `tf.data.Dataset` among processes by itself, and refuses everything else unless it is told not to."""
+    if uses_tf_data:
+        return "keras.distribution.DataParallel())`"
+    return (
+        "keras.distribution.DataParallel(auto_shard_dataset=False))`, and give each rank its own part of the data "
+        "(`x[jax.process_index()::jax.process_count()]`): Keras divides a tf.data.Dataset only"
+    )
 
 
 def _virtual_devices(count: int, framework: Launchable, environment: Mapping[str, str]) -> dict[str, str]:

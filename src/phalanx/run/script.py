@@ -6,8 +6,9 @@ The script is parsed, never run.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,22 @@ from phalanx.frameworks.launching import load_launchable
 _LARGEST = 4 << 20
 _BACKEND = "KERAS_BACKEND"
 _MOST_MODULES = 200
+# Calls that change a model's weights, whatever the framework.
+_TRAINING = frozenset(
+    (
+        "backward",
+        "fit",
+        "fit_generator",
+        "train_on_batch",
+        "apply_gradients",
+        "minimize",
+        "GradientTape",
+        "grad",
+        "value_and_grad",
+    )
+)
+_TRAINERS = re.compile(r"train", re.I)  # of `trainer.train()`; a model's own `train()` only sets a mode
+_OWN_CHOICE = re.compile(r"lr|rate|seed|fold|trial|config|cfg|setting|param|hyper|option", re.I)
 # Names by which a script that imports several frameworks shows which of them carries the ranks.
 _DISTRIBUTED = {
     "torch": ("torch.distributed", "DistributedDataParallel", "init_process_group", "fully_shard", "Fabric"),
@@ -36,6 +53,7 @@ class Recognised:
     speaks_mpi: bool = False
     keras_backend: str = ""  # that the script sets itself
     joins_jax: bool = False  # it calls what lets JAX's processes work together
+    uses_tf_data: bool = False
 
 
 def recognise_script(script: Path) -> Recognised:
@@ -58,7 +76,36 @@ def recognise_script(script: Path) -> Recognised:
     texts = [text for _, text, _ in trees]
     backends = [found for _, _, tree in trees if (found := _keras_backend(tree))]
     joins = any(word in text for text in texts for word in ("distributed.initialize", "distribution.initialize"))
-    return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi, backends[0] if backends else "", joins)
+    uses_tf_data = any(
+        word in text for text in texts for word in ("tf.data", "tensorflow.data", "_dataset_from_directory")
+    )
+    backend = backends[0] if backends else ""
+    return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi, backend, joins, uses_tf_data)
+
+
+def trains_one_model(script: Path) -> bool:
+    """Whether the script trains, and gives no rank a setting of its own: ranks that only evaluate, or try one setting each, need not talk."""
+    trees = [tree for _, _, tree in _modules(script)]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    return any(map(_is_training, nodes)) and not any(map(_is_own_setting, nodes))
+
+
+def _is_training(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        is_trainer = node.func.attr == "train" and bool(_TRAINERS.search(ast.unparse(node.func.value)))
+        return node.func.attr in _TRAINING or is_trainer
+    return isinstance(node.func, ast.Name) and node.func.id in _TRAINING
+
+
+def _is_own_setting(node: ast.AST) -> bool:
+    """`rate = RATES[rank]`: each rank tries one."""
+    if not isinstance(node, ast.Assign):
+        return False
+    chosen = [one.slice for one in ast.walk(node.value) if isinstance(one, ast.Subscript)]
+    by_rank = any("rank" in ast.unparse(one).lower() and not isinstance(one, ast.Slice) for one in chosen)
+    return by_rank and any(_OWN_CHOICE.search(ast.unparse(one)) for one in node.targets)
 
 
 def _keras_backend(tree: ast.Module) -> str:
@@ -130,6 +177,16 @@ def _imports(tree: ast.Module) -> Iterator[str]:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module != "__future__")
             else:
                 yield from (alias.name for alias in node.names)
+
+
+def script_of_command(command: Sequence[str], folder: Path) -> Path | None:
+    """The script in what a rank runs, `python train.py` or `python -m package.train`; None for another program."""
+    given = [one for one in command[1:] if one == "-m" or not one.startswith("-")]
+    if not given:
+        return None
+    if given[0] == "-m":
+        return module_file(given[1], folder) if len(given) > 1 else None
+    return folder / given[0] if given[0].endswith(".py") and (folder / given[0]).is_file() else None
 
 
 def module_file(module: str, folder: Path) -> Path | None:

@@ -17,8 +17,9 @@ def beat(phase: int = LEAVING, **groups: int) -> Heartbeat:
     return Heartbeat(1, 1, 0.0, phase, sum(groups.values()), 0, 0, groups=counts)
 
 
-def setup(folder: Path, **more: object) -> Setup:
-    return Setup(folder, 2, "tensorflow", ("python", "train.py"), **more)  # type: ignore[arg-type]
+def setup(folder: Path, script: str = "model.fit(data)", **more: object) -> Setup:
+    (folder / "job.py").write_text(script)
+    return Setup(folder, 2, "tensorflow", ("python", str(folder / "job.py")), **more)  # type: ignore[arg-type]
 
 
 def leave(folder: Path, rank: int, steps: list[int], done: bool, file: str) -> None:
@@ -71,3 +72,10 @@ def test_ranks_that_never_called_one_another(tmp_path: Path) -> None:
     )  # sends are not counted
     assert never_communicated(setup(tmp_path), {0: beat(STARTED), 1: beat(STARTED)}) is None  # no framework was seen
     assert never_communicated(setup(tmp_path, roles={0: "chief 0", 1: "ps 0"}), {0: beat(), 1: beat()}) is None
+
+
+def test_ranks_that_need_not_talk(tmp_path: Path) -> None:
+    beats = {0: beat(), 1: beat()}
+    assert never_communicated(setup(tmp_path, "model.predict(data[rank::size])"), beats) is None
+    assert never_communicated(setup(tmp_path, "rate = RATES[hvd.rank()]\nloss.backward()"), beats) is None
+    assert never_communicated(setup(tmp_path, "mine = data[rank::size]\nloss.backward()"), beats) is not None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 
 from phalanx.model.facts import make_fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.observer import Observation, Setup
+from phalanx.run.script import script_of_command, trains_one_model
 from phalanx.run.watch.deviation import find_deviation
 from phalanx.run.watch.heartbeat import Heartbeat
 from phalanx.run.watch.inside.phalanx_inside import IMPORTED
@@ -87,6 +89,7 @@ def never_communicated(setup: Setup, beats: Mapping[int, Heartbeat]) -> Observat
     """Several ranks that all ended well without a single call to one another: as many trainings as ranks.
 
     PyTorch's recorders do not count sends and receives, and parameter servers are not called by collectives: who has met there may have talked.
+    Nothing is wrong with ranks that do not train, or that each try a setting of their own.
     """
     if (
         setup.size < 2
@@ -95,6 +98,9 @@ def never_communicated(setup: Setup, beats: Mapping[int, Heartbeat]) -> Observat
     ):
         return None
     if any(beat.phase < IMPORTED or beat.enqueued or not beat.groups.keys() <= _COUNTED for beat in beats.values()):
+        return None
+    script = script_of_command(setup.command, Path.cwd())
+    if script is None or not trains_one_model(script):
         return None
     met = all(beat.groups for beat in beats.values())
     fact = make_fact(
