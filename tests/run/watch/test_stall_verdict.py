@@ -100,6 +100,8 @@ def test_a_stopped_and_an_ended_rank() -> None:
     assert "kill -CONT 4242" in verdict.text
     ended = judge_stall({0: waits(0), 1: RankPosition(1, Doing.ENDED, code=0), 2: waits(2)}, {}, 3)
     assert (ended.culprits, ended.reason) == ((1,), "ended")
+    left = judge_stall({0: waits(0), 1: RankPosition(1, Doing.ENDED, code=0, after="after step 24")}, {}, 2)
+    assert "rank 1 has ended with status 0 after step 24" in left.text
 
 
 def test_the_majority_is_never_accused() -> None:

@@ -49,6 +49,7 @@ class StallInvestigation:
         ask: Callable[[Sequence[int]], Mapping[int, int]] = lambda ranks: {},
         left: Mapping[int, Journal] | None = None,
         roles: Mapping[int, str] | None = None,
+        last_steps: Mapping[int, int] | None = None,
     ) -> None:
         self.notice = notice
         self.observations: Sequence[Observation] | None = ()
@@ -57,6 +58,7 @@ class StallInvestigation:
         self._ask = ask
         self._roles = roles or {}
         self._left = left or {}  # what ranks that have ended left of their calls
+        self._last_steps = last_steps or {}  # that they told of in their output
         self._thread = threading.Thread(target=self._run, name="phalanx-investigation", daemon=True)
 
     def start(self) -> None:
@@ -200,8 +202,17 @@ class StallInvestigation:
         for rank, stacks in taken.stacks.items():
             found[rank] = self._position(rank, stacks, taken)
         for rank, code in self._ended.items():
-            found[rank] = RankPosition(rank, Doing.ENDED, code=code)
+            found[rank] = RankPosition(rank, Doing.ENDED, code=code, after=self._how_far(rank))
         return found
+
+    def _how_far(self, rank: int) -> str:
+        """Up to which pass of its loops a rank that has ended called its peers, or which step it told of last."""
+        journal = self._left.get(rank)
+        passes = next((call.passes for call in reversed(journal.calls) if call.passes), ()) if journal else ()
+        if passes:
+            return "after " + ", ".join(f"{name} {value}" for name, value in passes)
+        step = self._last_steps.get(rank)
+        return f"after step {step}" if step is not None else ""
 
     def _holds_the_lock(self, rank: int) -> bool:
         """No heartbeat from a rank that runs: its other threads do not get the interpreter's lock."""

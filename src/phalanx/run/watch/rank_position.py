@@ -70,6 +70,7 @@ class RankPosition:
     sleeps_s: float = 0.0  # for how long, where the script says it in figures
     workers: tuple[Frame, ...] = ()  # where its data loader's processes stand
     code: int | None = None  # how it ended
+    after: str = ""  # how far it had come then: `after step 24`
     pid: int = 0
     holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
     partner: Partner | None = None  # of a send or a receive, where its arguments tell

@@ -160,6 +160,7 @@ def describe(position: RankPosition) -> str:
         return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {position.pid}` lets it go on){where}|are stopped by a signal{where}"
     if position.doing is Doing.ENDED:
         how = f" with status {position.code}" if position.code is not None else ""
+        how += f" {position.after}" if position.after else ""
         return f"has ended{how}|have ended{how}"
     if position.doing is Doing.COLLECTIVE:
         call = "backward, for gradients," if position.call == "backward" else position.call
