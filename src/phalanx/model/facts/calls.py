@@ -13,7 +13,7 @@ FACTS = (
             "others": "str",
             "counted": "str",  # how many calls the accused made in this round, beside the rest
             "way": "str",  # by which line the call can have been passed by
-            "status": "str",  # how the accused ended, where that was well
+            "status": "str",  # how the accused ended, where that was well: `ended with status 0 after step 29`
         },
     ),
     FactType(

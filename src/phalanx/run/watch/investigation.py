@@ -208,9 +208,8 @@ class StallInvestigation:
     def _how_far(self, rank: int) -> str:
         """Up to which pass of its loops a rank that has ended called its peers, or which step it told of last."""
         journal = self._left.get(rank)
-        passes = next((call.passes for call in reversed(journal.calls) if call.passes), ()) if journal else ()
-        if passes:
-            return "after " + ", ".join(f"{name} {value}" for name, value in passes)
+        if journal is not None and journal.last_passes:
+            return f"after {journal.last_passes}"
         step = self._last_steps.get(rank)
         return f"after step {step}" if step is not None else ""
 

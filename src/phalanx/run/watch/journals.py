@@ -54,6 +54,12 @@ class Journal:
         return next((call for call in self.calls if not call.done), None)
 
     @property
+    def last_passes(self) -> str:
+        """`epoch 1, step 7`, of the last call that was made in a numbered loop; empty if none was."""
+        passes = next((call.passes for call in reversed(self.calls) if call.passes), ())
+        return ", ".join(f"{name} {value}" for name, value in passes)
+
+    @property
     def has_joined(self) -> bool:
         """Whether the rank said that it has nothing left to give."""
         return any(call.op == _JOIN and not call.done for call in self.calls)

@@ -66,9 +66,15 @@ def deviation_at_the_end(
     if found is None or any(_failed_by_itself(codes, failed_at, journals, rank) for rank in found.culprits):
         return None
     left = sorted(rank for rank in found.culprits & ended)
-    fields = {**found.fields, "status": "ended with status 0" if left else None}
+    fields = {**found.fields, "status": _status(journals[left[0]]) if left else None}
     fact = make_fact("calls.deviated", fields, ranks=tuple(sorted(found.culprits)), source="watch")
     return Observation("calls", tuple(sorted(found.culprits)), found.text, {"reason": found.reason}, (fact,))
+
+
+def _status(journal: Journal) -> str:
+    """How far a rank that ended well had come."""
+    far = journal.last_passes
+    return f"ended with status 0{f' after {far}' if far else ''}"
 
 
 def _failed_by_itself(

@@ -70,7 +70,6 @@ class RankPosition:
     sleeps_s: float = 0.0  # for how long, where the script says it in figures
     workers: tuple[Frame, ...] = ()  # where its data loader's processes stand
     code: int | None = None  # how it ended
-    after: str = ""  # how far it had come then: `after step 24`
     pid: int = 0
     holds_lock: bool = False  # native code keeps the interpreter's lock: the rank's other threads stand, too
     partner: Partner | None = None  # of a send or a receive, where its arguments tell
@@ -78,6 +77,7 @@ class RankPosition:
     leaving: bool = False  # the script is through, and the interpreter waits for something before it ends
     stack: tuple[Frame, ...] = ()  # the user's part of it, outermost frame first
     lock: LockWait | None = None  # that it waits for
+    after: str = ""  # how far it had come when it ended: `after step 24`
     common: bool = False  # whether every pass makes the call, as far as the conditions around it tell
 
 
