@@ -18,16 +18,24 @@ def evaluations(evidence: Evidence, ranks: Sequence[int]) -> Iterator[dict[int, 
             yield passes
 
 
-def calls_after(one: RankEvidence, done: Pass) -> list[Record]:
-    """The collectives from an evaluation to the next training pass. Those before it, in the same gap, count too: it is not known which came first."""
+def events_after(one: RankEvidence, done: Pass) -> list[tuple[str, Record]]:
+    """What happens from an evaluation to the next training pass. What was before it, in the same gap, counts too: it is not known which came first."""
     following = next((record for record in one.records[done.after :] if record["k"] in ("step", "end")), None)
     found = []
     for kind, fields in (following or {}).get("events", ()):
         if kind in ("forward", "backward"):
             break
-        if kind == "call" and fields["op"] not in _NO_VALUES and not fields.get("what"):
-            found.append(fields)
+        found.append((str(kind), fields))
     return found
+
+
+def calls_after(one: RankEvidence, done: Pass) -> list[Record]:
+    """The collectives from an evaluation to the next training pass."""
+    return [
+        fields
+        for kind, fields in events_after(one, done)
+        if kind == "call" and fields["op"] not in _NO_VALUES and not fields.get("what")
+    ]
 
 
 def combines(calls: Mapping[int, Sequence[Record]]) -> bool:

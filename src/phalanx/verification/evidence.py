@@ -59,6 +59,7 @@ class Step:
     after: tuple[Sketch | None, ...] = ()
     state: tuple[Any, ...] = ()  # of each parameter a list of fingerprints
     state_before: tuple[Any, ...] | None = None  # only of an optimizer's first step
+    unheld: tuple[tuple[int, str, Sketch | None], ...] = ()  # in no optimizer: model, name, fingerprint
     made: int = 0  # collectives over all ranks that this rank had called by then
     skipped: bool = False
     closure: bool = False
@@ -130,6 +131,7 @@ class Evidence:
     folder: Path | None = None  # the user's sources, to quote lines from
     framework: str = "torch"
     notes: tuple[str, ...] = field(default=())
+    _texts: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's files that were read
 
     @cached_property
     def optimizers(self) -> tuple[int, ...]:
@@ -162,19 +164,36 @@ class Evidence:
     def source(self, place: str) -> str:
         """The text of `train.py:25`, if the file can be read."""
         name, _, number = place.rpartition(":")
-        if self.folder is None or not number.isdigit():
-            return ""
-        try:
-            lines = (self.folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-            return lines[int(number) - 1].strip()[:200]
-        except (OSError, IndexError):
-            return ""
+        lines = self.lines(name) if number.isdigit() else ()
+        return lines[int(number) - 1].strip()[:200] if number.isdigit() and 0 < int(number) <= len(lines) else ""
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """All lines of one of the user's files; none if it cannot be read."""
+        if self.folder is None or not name:
+            return ()
+        if name not in self._texts:
+            self._texts[name] = _lines_of(self.folder / name)
+        return self._texts[name]
 
 
 def read(files: Mapping[int, Path], size: int, folder: Path | None = None, framework: str = "torch") -> Evidence:
     """The evidence in the files of all ranks. A line that was cut off by a kill is left out."""
-    found = {rank: RankEvidence(rank, tuple(_records(path))) for rank, path in files.items() if path.is_file()}
+    found = {rank: RankEvidence(rank, tuple(_all_records(path))) for rank, path in files.items() if path.is_file()}
     return Evidence(found, size, folder, framework)
+
+
+def _all_records(path: Path) -> Iterator[Record]:
+    """The rank's own, then what its loader workers wrote beside it, in the order of their first."""
+    yield from _records(path)
+    for beside in sorted(path.parent.glob(f"{path.stem}-worker-*{path.suffix}"), key=lambda one: one.stat().st_mtime):
+        yield from _records(beside)
+
+
+def _lines_of(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -214,6 +233,7 @@ def _step(record: Record) -> Step:
         after=sketches("after"),
         state=tuple(record.get("state") or ()),
         state_before=tuple(record["state_before"]) if record.get("state_before") is not None else None,
+        unheld=tuple((int(m), str(name), _hashable(value)) for m, name, value in record.get("unheld") or ()),
         made=int(record.get("made", 0)),
         skipped=bool(record.get("skipped")),
         closure=bool(record.get("closure")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phalanx.verification.checks.ddp_not_synchronised import check
-from tests.verification.made import Job, call
+from tests.verification.made import Job, call, vector
 
 
 def apart(*events: list[Any], **told: Any) -> Job:
@@ -35,7 +35,7 @@ def test_no_sync_around_the_last_pass() -> None:
 
 
 def test_parameters_that_ddp_does_not_know_and_those_it_was_told_to_ignore() -> None:
-    def told(ignored: list[str]) -> Job:
+    def told(ignored: list[str], *events: list[Any], **job: Any) -> Job:
         late = {
             "k": "wrapped",
             "m": 0,
@@ -47,12 +47,20 @@ def test_parameters_that_ddp_does_not_know_and_those_it_was_told_to_ignore() -> 
         return Job(
             more=lambda rank: [late],
             reduce=lambda own, rank, index: own[rank] if index else [sum(two) / 2 for two in zip(*own, strict=True)],
+            events=lambda rank, step: list(events),
+            **job,
         )
 
     (found,) = check(told([]).evidence)
     assert found.cause == "parameters-added-after-wrapping"
     assert "`fc2.weight`" in found.headline
-    assert not list(check(told(["fc2.weight"]).evidence))
+    (found,) = check(told(["fc2.weight"]).evidence)
+    assert found.cause == "gradients-partly-reduced"
+    assert "told to ignore `fc2.weight`" in found.headline
+    by_hand = told(["fc2.weight"], call("grad"))
+    assert not list(check(by_hand.evidence)), "somebody else reduces it"
+    experts = told(["fc2.weight"], start=lambda rank, index: vector("w", rank, index))
+    assert not list(check(experts.evidence)), "a part that is each rank's own"
 
 
 def test_local_sgd_under_ddp_is_on_purpose() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from phalanx.verification.checks.gradients_scaled import check
+from phalanx.verification.evidence import Evidence
 from tests.verification.made import Job, call, mean
 
 
@@ -53,3 +55,17 @@ def test_accumulated_and_not_divided() -> None:
 
 def test_several_losses_of_one_batch_belong_together() -> None:
     assert scaled(1.0, passes=4, batches=1) == []
+
+
+def test_a_loss_that_is_divided_by_the_ranks_under_a_mean(tmp_path: Path) -> None:
+    divided = ["divided", {"line": "train.py:1", "loss": True}]
+    backward = ["backward", {"line": "train.py:2", "factor": 0.5, "kind": "mean", "syncs": []}]
+
+    def causes(text: str, *events: list[Any]) -> list[str]:
+        (tmp_path / "train.py").write_text(f"{text}\n")
+        made = Job(events=lambda rank, step: [*events, backward]).evidence
+        return [one.cause for one in check(Evidence(made.ranks, made.size, tmp_path))]
+
+    assert causes("loss = loss / world_size", divided) == ["gradients-divided-twice"]
+    assert causes("loss = loss / 2", divided) == [], "half of a square, as people write it"
+    assert causes("loss = 0.5 * loss") == []

@@ -29,3 +29,9 @@ def test_healthy_jobs_give_nothing() -> None:
     assert not list(check(stepped(ZEROED, *micro(1), *micro(2))))
     assert not list(check(stepped(ZEROED, *micro(1))))
     assert not list(check(stepped(ZEROED, *micro(1), ZEROED, *micro(1)))), "one batch twice: SAM"
+
+
+def test_a_step_that_is_left_out_now_and_then_is_no_accumulation() -> None:
+    usual, after_skip = [ZEROED, *micro(1)], [ZEROED, *micro(1), ZEROED, *micro(2)]
+    job = Job(steps=9, events=lambda rank, step: list(after_skip if step in (3, 6) else usual))
+    assert not list(check(job.evidence))

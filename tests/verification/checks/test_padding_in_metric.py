@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from phalanx.verification.checks.padding_in_metric import check
 from phalanx.verification.evidence import Evidence
+from phalanx.verification.found import Found
 from tests.verification.made import call
 from tests.verification.passes import job, loader, one_pass
 
@@ -30,3 +32,14 @@ def test_healthy_jobs_give_nothing() -> None:
     assert not list(check(evaluated([[0, 2, 4, 6], [1, 3, 5, 7]], 8, SUMMED)))
     gathered = [call("", "allgather", n=8)]
     assert not list(check(evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, gathered))), "may be cut afterwards"
+
+
+def test_outputs_that_are_gathered_and_never_cut(tmp_path: Path) -> None:
+    def gathered(text: str) -> list[Found]:
+        (tmp_path / "train.py").write_text(f"dist.all_gather(out, errors)\n{text}\n")
+        made = evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, [call("", "allgather", n=5, line="train.py:1")])
+        return list(check(Evidence(made.ranks, made.size, tmp_path)))
+
+    (found,) = gathered("print(torch.cat(out).mean())")
+    assert found.cause == "padding-in-metric"
+    assert not gathered("print(torch.cat(out)[:9].mean())")

@@ -77,3 +77,15 @@ def test_tensors_without_a_loader() -> None:
     assert "All 2 ranks train on the same batches" in found(forward(rank_matters=False, step_matters=True))
     assert not found(forward(rank_matters=True, step_matters=True))
     assert not found(forward(rank_matters=False, step_matters=False)), "one batch again and again"
+
+
+def test_a_rank_that_follows_another_by_a_step() -> None:
+    def read(lag: int) -> Evidence:
+        def events(rank: int, step: int) -> list[list[Any]]:
+            at = {"m": 0, "training": True, "line": "train.py:15", "mark": step * lag + rank}
+            return [["forward", at]]
+
+        return Job(steps=6, events=events).evidence
+
+    assert "Rank 0 trains on what rank 1 trained on one step before, in all 5 steps" in found(read(1))
+    assert not found(read(2)), "each moves on by the batches of both"

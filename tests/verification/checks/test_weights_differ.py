@@ -54,3 +54,14 @@ def test_weights_that_were_apart_before_anything_was_reduced() -> None:
     start = lambda rank, index: vector("w", rank, index)  # noqa: E731
     job = Job(wrapped=False, start=start, fields=lambda rank, step: zero if step == 0 else {})
     assert [one.cause for one in check(job.evidence)] == ["initial-weights-differ"]
+
+
+def test_weights_that_one_rank_loads_are_named_by_the_line_that_loads() -> None:
+    def loads(rank: int) -> list[dict[str, object]]:
+        return [{"k": "loaded", "step": 0, "cls": "Net", "line": "train.py:12"}] if rank == 0 else []
+
+    apart = Job(start=lambda rank, index: vector("w", rank, index), more=loads)
+    (found,) = check(apart.evidence)
+    assert (found.cause, found.line, found.culprits) == ("weights-loaded-on-some-ranks", "train.py:12", ())
+    assert "Only rank 0 loads saved weights (train.py:12)" in found.headline
+    assert not list(check(Job(more=loads).evidence)), "broadcast afterwards"

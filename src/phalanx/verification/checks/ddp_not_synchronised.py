@@ -8,7 +8,7 @@ from phalanx.model.ranks import name_ranks
 from phalanx.verification.evidence import Evidence, RankEvidence, Record, Step
 from phalanx.verification.found import Found
 from phalanx.verification.reduction import Reduction, reductions
-from phalanx.verification.replicas import averages_parameters, comparable, replicas_of
+from phalanx.verification.replicas import SAME, averages_parameters, calls_of, comparable, replicas_of, spread
 
 _CONSEQUENCES = (
     "weights-diverge",
@@ -42,7 +42,10 @@ def _found(evidence: Evidence, apart: list[Reduction], number: int, steps: dict[
         first = evidence.ranks[ranks[0]]
         told = first.wrapped[wrapper]
         declared = {str(name) for name in told["ignored"]}
+        ignored = [one for one in mine if one.replica.parameter.name in declared]
         mine = [one for one in mine if one.replica.parameter.name not in declared]
+        if ignored and _is_left_alone(evidence, ignored, steps):
+            yield _ignored(ignored, number, told, steps)
         known = set(told["parameters"])
         late = [one for one in mine if one.replica.parameter.name not in known]
         rest = [one for one in mine if one.replica.parameter.name in known]
@@ -55,6 +58,29 @@ def _found(evidence: Evidence, apart: list[Reduction], number: int, steps: dict[
 def _names(found: list[Reduction]) -> str:
     names = [f"`{one.replica.parameter.name}`" for one in found]
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _is_left_alone(evidence: Evidence, ignored: list[Reduction], steps: dict[int, Step]) -> bool:
+    """All ranks start it alike, as replicas do, and nobody else reduces it: a part that is each rank's own starts with weights of its own."""
+    before = {rank: step.before for rank, step in steps.items()}
+    calls = [call for one in evidence.ranks.values() for call in calls_of(one.events)]
+    by_hand = any(str(call["what"]).startswith("grad") and call["red"] for call in calls)
+    return not by_hand and any(spread(one.replica.of(before)) <= SAME for one in ignored)
+
+
+def _ignored(ignored: list[Reduction], number: int, told: Record, steps: dict[int, Step]) -> Found:
+    return Found(
+        cause="gradients-partly-reduced",
+        headline=f"DDP was told to ignore {_names(ignored)}, which the optimizer trains: its gradient is never reduced and differs between "
+        f"{name_ranks(ignored[0].replica.ranks)} at step {number + 1}.",
+        line=told["line"],
+        pattern="fix-distributed-api-usage",
+        do="Take it off the ignore list (`_ddp_params_and_buffers_to_ignore`), or reduce its gradient yourself between backward and step.",
+        why="All ranks start it alike and each trains it on its own data: the replicas drift apart.",
+        title="A trained parameter is on DDP's ignore list",
+        explains=_CONSEQUENCES,
+        quotes=_quotes(ignored[0], steps),
+    )
 
 
 def _added_late(late: list[Reduction], number: int, told: Record, steps: dict[int, Step]) -> Found:

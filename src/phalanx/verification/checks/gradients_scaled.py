@@ -10,6 +10,7 @@ from phalanx.verification.evidence import Evidence, Record, Step
 from phalanx.verification.found import Found
 from phalanx.verification.reduction import factor_of, reductions
 from phalanx.verification.replicas import calls_of, comparable, replicas_of
+from phalanx.verification.sources import divides_by_ranks
 
 _CLOSE = 0.02
 _FEWEST = 2  # steps that must agree
@@ -26,6 +27,7 @@ class Scale:
     is_mean: bool
     lines: frozenset[str]  # of the backward passes
     accumulates: bool  # each pass has a batch of its own, or was kept from synchronising
+    divided: str = ""  # the line that divides the loss by the number of ranks
 
 
 def check(evidence: Evidence) -> Iterator[Found]:
@@ -63,6 +65,7 @@ def _scale(evidence: Evidence, optimizer: int, steps: dict[int, Step]) -> Scale 
         is_mean=bool(backwards) and all(one["kind"] == "mean" for one in backwards),
         lines=frozenset(str(one["line"]) for one in backwards),
         accumulates=_accumulates(evidence, step, backwards),
+        divided=next((str(one["line"]) for one in step.all("divided") if one["loss"]), ""),
     )
 
 
@@ -115,6 +118,11 @@ def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> F
         return _summed(evidence, steps, size)
     if all(_is(one.factor, 1 / size) for one in scales) and (undivided or divided):
         return _divided_twice(evidence, steps, size)
+    by_ranks = all(one.divided and _is((one.loss_factor or 0.0) * size, 1.0) and one.passes == 1 for one in scales)
+    if by_ranks and all(_is(one.factor, 1.0) for one in scales):
+        line = scales[0].divided
+        if divides_by_ranks(evidence, line):
+            return _divided_twice(evidence, steps, size, line)
     accumulates = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
     if (
         len(accumulates) >= max(_FEWEST, len(scales) / 2)
@@ -148,11 +156,16 @@ def _summed(evidence: Evidence, steps: dict[int, Step], size: int) -> Found:
     )  # fmt: skip
 
 
-def _divided_twice(evidence: Evidence, steps: dict[int, Step], size: int) -> Found:
+def _divided_twice(evidence: Evidence, steps: dict[int, Step], size: int, divided: str = "") -> Found:
+    how = (
+        f"the loss is divided by the number of ranks ({divided}), and the reduction averages once more"
+        if divided
+        else "they are divided by the number of ranks twice"
+    )
     return Found(
         cause="gradients-divided-twice",
-        headline=f"All gradients are 1/{size} of the mean over the {size} ranks: they are divided by the number of ranks twice.",
-        line=next(iter(steps.values())).line,
+        headline=f"All gradients are 1/{size} of the mean over the {size} ranks: {how}.",
+        line=divided or next(iter(steps.values())).line,
         pattern="fix-distributed-api-usage",
         do="Take the division by the world size out: DDP (and ReduceOp.AVG) has already averaged the gradients.",
         why="Every update is as small as with a learning rate that many times lower.",

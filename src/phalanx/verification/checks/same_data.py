@@ -12,6 +12,7 @@ from phalanx.verification.samples import Pass, are_told_apart, data_parallel_ran
 _FEWEST = 4  # samples of a rank below which nothing is said
 _PART = 0.2  # of a rank's samples: padding shares fewer
 _FEWEST_STEPS = 3
+Mark = tuple[int, ...]
 _WITH_REPLACEMENT = ("WeightedRandomSampler",)
 
 
@@ -125,8 +126,21 @@ def _remedy(passes: Mapping[int, Pass]) -> tuple[str, str]:
 
 
 def _of_inputs(evidence: Evidence, ranks: tuple[int, ...]) -> Iterator[Found]:
-    """No loader: the same tensors go into the model on all ranks, and other ones at each step."""
-    marks: dict[int, dict[int, tuple[int, ...]]] = {}
+    """No loader: what goes into the model tells, step by step."""
+    marks, lines = _inputs(evidence, ranks)
+    seen = {step: at for step, at in marks.items() if len(at) == len(ranks)}
+    if len(seen) < _FEWEST_STEPS or len({next(iter(at.values())) for at in seen.values()}) < _FEWEST_STEPS:
+        return  # one batch again and again: a smoke test
+    where = lines[ranks[0]]
+    if all(len(set(at.values())) == 1 for at in seen.values()):
+        yield _same_inputs(ranks, len(seen), where)
+    elif (found := _lag(seen, ranks)) is not None:
+        yield _follows(*found, where)
+
+
+def _inputs(evidence: Evidence, ranks: tuple[int, ...]) -> tuple[dict[int, dict[int, Mark]], dict[int, str]]:
+    """By step and rank: the fingerprints of what went into the model; and each rank's line."""
+    marks: dict[int, dict[int, Mark]] = {}
     lines: dict[int, str] = {}
     for rank in ranks:
         for step in evidence.ranks[rank].steps:
@@ -134,15 +148,30 @@ def _of_inputs(evidence: Evidence, ranks: tuple[int, ...]) -> Iterator[Found]:
             if inputs:
                 marks.setdefault(step.step, {})[rank] = tuple(int(one["mark"]) for one in inputs)
                 lines.setdefault(rank, str(inputs[0].get("line", "")))
-    seen = {step: at for step, at in marks.items() if len(at) == len(ranks)}
-    if len(seen) < _FEWEST_STEPS or any(len(set(at.values())) > 1 for at in seen.values()):
-        return
-    if len({next(iter(at.values())) for at in seen.values()}) < _FEWEST_STEPS:
-        return  # one batch again and again: a smoke test
-    where = lines[ranks[0]]
-    yield Found(
+    return marks, lines
+
+
+def _lag(seen: Mapping[int, Mapping[int, Mark]], ranks: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    """A rank that always gets what another one got the same number of steps before: both, by how many, and how often."""
+    for late in ranks:
+        if len({at[late] for at in seen.values()}) < len(seen):
+            continue  # it comes round again by itself: a few batches over and over
+        for early in ranks:
+            for lag in range(1, len(ranks)):
+                pairs = [(seen[step], seen[step - lag]) for step in seen if step - lag in seen]
+                if (
+                    early != late
+                    and len(pairs) >= _FEWEST_STEPS
+                    and all(now[late] == before[early] for now, before in pairs)
+                ):
+                    return late, early, lag, len(pairs)
+    return None
+
+
+def _same_inputs(ranks: tuple[int, ...], count: int, where: str) -> Found:
+    return Found(
         cause="data-not-sharded",
-        headline=f"All {len(ranks)} ranks train on the same batches: the model got the same input on every rank in all {len(seen)} "
+        headline=f"All {len(ranks)} ranks train on the same batches: the model got the same input on every rank in all {count} "
         f"steps that were looked at ({where}).",
         line=where,
         pattern="fix-batch-size-or-data-partition",
@@ -153,3 +182,18 @@ def _of_inputs(evidence: Evidence, ranks: tuple[int, ...]) -> Iterator[Found]:
         title="Ranks train on the same data",
         explains=("noise-same-on-all-ranks",),
     )
+
+
+def _follows(late: int, early: int, lag: int, count: int, where: str) -> Found:
+    return Found(
+        cause="data-overlaps-between-ranks",
+        headline=f"Rank {late} trains on what rank {early} trained on {'one step' if lag == 1 else f'{lag} steps'} before, in all {count} steps that were looked at "
+        f"({where}): each rank moves on by its own batch, not by those of all ranks.",
+        line=where,
+        pattern="fix-batch-size-or-data-partition",
+        do="Advance the position by the batches of all ranks: `position += batch_size * length * world_size`, with `rank` batches as the offset at the start.",
+        why="Nearly every sample is trained on once by each rank, and an epoch takes as many steps as on one device.",
+        symptom=NOT_PARALLEL,
+        title="Ranks read one another's data",
+        explains=("noise-same-on-all-ranks",),
+    )  # fmt: skip

@@ -76,6 +76,8 @@ def _from_the_start(
         else "Give all ranks rank 0's weights before the first step, `for p in model.parameters(): dist.broadcast(p.data, src=0)`"
         " (buffers too), or wrap the model in DistributedDataParallel, which does it."
     )
+    if (loaded := _loaded_on_some(evidence)) is not None:
+        return _loaded(loaded, apart, of, before, lines, odd)
     return Found(
         cause="initial-weights-differ",
         headline=f"{_capital(who)} {how}, although gradients are reduced: {len(apart)} of {of} parameters differ before "
@@ -89,6 +91,34 @@ def _from_the_start(
         explains=("weights-diverge",),
         quotes=first.quotes(before, lines, "before step 1"),
     )
+
+
+def _loaded_on_some(evidence: Evidence) -> tuple[tuple[int, ...], str] | None:
+    """The ranks that put saved weights into a model before their first step, where others do not, and the line."""
+    loads = {rank: [one for one in found.all("loaded") if one["step"] == 0] for rank, found in evidence.ranks.items()}
+    most = max(map(len, loads.values()))
+    who = tuple(rank for rank, found in loads.items() if len(found) == most)
+    return (who, str(loads[who[0]][-1]["line"])) if 0 < len(who) < len(loads) else None
+
+
+def _loaded(
+    loaded: tuple[tuple[int, ...], str], apart: list[Replica], of: int, before: Values, lines: dict[int, str],
+    odd: tuple[int, ...],
+) -> Found:  # fmt: skip
+    who, line = loaded
+    return Found(
+        cause="weights-loaded-on-some-ranks",
+        headline=f"Only {name_ranks(who)} load{'s' if len(who) == 1 else ''} saved weights ({line}), after the ranks were given the same ones: {len(apart)} of {of} parameters "
+        f"differ before step 1, first `{apart[0].parameter.name}`.",
+        line=line,
+        pattern="fix-consistency-between-devices",
+        do="Load the checkpoint before the model is wrapped or broadcast, or load it on every rank.",
+        why="Weights are copied from rank 0 once, when the model is wrapped or broadcast; equal gradients never bring the ranks together afterwards.",
+        title="Weights loaded on some ranks only",
+        culprits=odd,
+        explains=("weights-diverge", "initial-weights-differ"),
+        quotes=apart[0].quotes(before, lines, "before step 1"),
+    )  # fmt: skip
 
 
 def _capital(text: str) -> str:

@@ -6,6 +6,7 @@ import weakref
 from types import ModuleType
 from typing import Any
 
+from .contents import contents
 from .lines import line
 from .marks import mark_of, rows_of
 from .observer import Observer, wrap
@@ -79,8 +80,10 @@ def _described(loader: Any) -> dict[str, Any]:
         for name in ("num_replicas", "rank", "shuffle", "drop_last", "seed")
         if hasattr(sampler, name)
     }
+    told |= _dealt_in_batches(loader)
     return {
         "line": line(),
+        "content": contents(loader.dataset),
         "made": getattr(loader, "_phalanx_line", ""),
         "sampler": type(sampler).__name__,
         "told": {name: value if isinstance(value, (int, bool)) else str(value) for name, value in told.items()},
@@ -91,6 +94,14 @@ def _described(loader: Any) -> dict[str, Any]:
         "workers": int(loader.num_workers),
         "iterable": hasattr(loader, "_dataset_kind") and loader._dataset_kind != 0,
     }
+
+
+def _dealt_in_batches(loader: Any) -> dict[str, Any]:
+    """Accelerate deals whole batches out, behind a sampler that knows nothing of it."""
+    dealer: Any = getattr(loader, "batch_sampler", None)
+    if type(dealer).__name__ != "BatchSamplerShard":
+        return {}
+    return {"num_replicas": dealer.num_processes, "rank": dealer.process_index, "in_batches": True}
 
 
 def hook(observer: Observer, module: ModuleType) -> None:

@@ -9,7 +9,9 @@ from .chance import random_state
 from .lines import line
 from .marks import mark_of
 from .observer import Observer, wrap
+from .sketches import sketch
 
+_MOST_UNHELD = 400  # parameters of a model
 _MOST_OUTSIDE = 400  # forward passes without gradients that are told one by one
 
 
@@ -20,6 +22,7 @@ class Model:
         self.number, self.kind = number, kind
         self.ref = weakref.ref(module)
         self.dropouts: list[Any] | None = None
+        self.weighed: tuple[int, list[float] | None] = (-1, None)  # the step after which its weights were last sketched
 
 
 class Models:
@@ -99,8 +102,42 @@ class Models:
             observer.note("forward", **fields)
         elif not has_grad and self.outside < (8 if observer.settings.sample else _MOST_OUTSIDE):
             self.outside += 1
-            mark = mark_of((args, kwargs))
-            observer.write("eval", m=model.number, training=training, line=line(), mark=mark, layers=_layers(module))
+            observer.write(
+                "eval",
+                m=model.number,
+                training=training,
+                line=line(),
+                mark=mark_of((args, kwargs)),
+                layers=_layers(module),
+                weights=None if observer.settings.sample else self._weights(model, module),
+            )
+
+    def _weights(self, model: Model, module: Any) -> list[float] | None:
+        """One fingerprint of all whole parameters; sketched once between two steps."""
+        if model.weighed[0] != self.observer.step:
+            found = [sketch(one) for one in module.parameters() if not hasattr(one, "to_local") and one.numel() > 0]
+            known = [one for one in found if one is not None]
+            # A place in the order counts: the same values in another order are other weights.
+            total = [sum(one[axis] * (1 + place % 7) for place, one in enumerate(known)) for axis in (0, 1)]
+            norm = sum(one[2] ** 2 for one in known) ** 0.5
+            model.weighed = self.observer.step, [*total, norm] if known else None
+        return model.weighed[1]
+
+    def unheld(self, held: set[int]) -> list[list[Any]]:
+        """Trainable parameters of called models that have a gradient and that no optimizer holds: model, name, fingerprint."""
+        found: list[list[Any]] = []
+        for one in self.known.values():
+            module = one.ref()
+            if module is None or one.kind not in ("ddp", "module") or any(row[0] == one.number for row in found):
+                continue
+            inner = module.module if one.kind == "ddp" else module
+            rows = [
+                [one.number, name, sketch(parameter)]
+                for name, parameter in inner.named_parameters()
+                if id(parameter) not in held and parameter.requires_grad and parameter.grad is not None
+            ]
+            found += rows[:_MOST_UNHELD]
+        return found
 
 
 def _kind(module: Any) -> str:

@@ -38,13 +38,15 @@ class Observer:
 
     def hooks(self) -> dict[str, Callable[[ModuleType], None]]:
         """What is to be done when which module has been imported."""
-        from . import batches, chance, collectives, loaders
+        from . import batches, chance, collectives, loaders, logged, noise
 
         batches.hook(self)
         return {
             "torch.distributed.distributed_c10d": self._guarded(lambda module: collectives.hook(self, module)),
             "torch.utils.data.dataloader": self._guarded(lambda module: loaders.hook(self, module)),
             "torch": self._guarded(self._hook_torch),
+            "torch.utils.data._utils.fetch": self._guarded(lambda module: noise.hook_fetching(self, module)),
+            **{name: self._guarded(lambda module: logged.hook(self, module)) for name in logged.MODULES},
             "numpy.random": self._guarded(lambda module: chance.hook_numpy(self, module)),
         }
 
@@ -56,9 +58,9 @@ class Observer:
         return safely
 
     def _hook_torch(self, module: ModuleType) -> None:
-        from . import chance, gradients, models, optimizers, saves, scaling, schedules
+        from . import chance, divisions, gradients, models, noise, optimizers, saves, scaling, schedules
 
-        for part in (models, gradients, optimizers, schedules, scaling, chance, saves):
+        for part in (models, gradients, optimizers, schedules, scaling, chance, saves, divisions, noise):
             part.hook(self)
 
     @property

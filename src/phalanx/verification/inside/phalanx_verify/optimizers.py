@@ -147,7 +147,12 @@ class Optimizers:
             "own": [leaf.own if leaf is not None else None for leaf in leaves],
             "times": [leaf.times if leaf is not None else 0 for leaf in leaves],
             "carried": [int(leaf.is_carried) if leaf is not None else 0 for leaf in leaves],
+            "unheld": self.observer.parts["models"].unheld(self._all()),
         }
+
+    def _all(self) -> set[int]:
+        """The parameters of all optimizers."""
+        return {id(parameter) for held in self._held.values() for parameter in held.parameters()}
 
 
 def _states(optimizer: Any, held: Held) -> list[list[list[float] | float | None]]:

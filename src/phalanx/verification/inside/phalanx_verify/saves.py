@@ -1,4 +1,4 @@
-"""Which files each rank saves: ranks that all keep a model of their own do so on purpose."""
+"""Which files each rank saves and loads, and which of them load weights into a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .observer import Observer, wrap
 
 
 def hook(observer: Observer) -> None:
-    """See `torch.save` and `torch.load`."""
+    """See `torch.save`, `torch.load` and `load_state_dict`."""
     import torch
 
     def make(really: Any) -> Any:
@@ -31,6 +31,15 @@ def hook(observer: Observer) -> None:
 
         return load
 
+    def state_of(really: Any) -> Any:
+        def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with observer.guard:
+                observer.write("loaded", cls=type(self).__name__, line=line())
+            return really(self, *args, **kwargs)
+
+        return load_state_dict
+
+    wrap(torch.nn.Module, "load_state_dict", state_of)
     wrap(torch, "save", make)
     wrap(torch, "load", load_of)
     torch.serialization.save = torch.save
