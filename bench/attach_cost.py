@@ -92,12 +92,14 @@ train()
 
 def attach(*options: str) -> tuple[dict[str, object], int, float]:
     """The report, the exit status and the seconds of `phalanx attach`."""
-    began = time.monotonic()
+    began, spent = time.monotonic(), sum(os.times()[2:4])
     command = [sys.executable, "-m", "phalanx", "attach", "--format", "json", *options]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": SOURCE}
     )
-    return json.loads(done.stdout or "{}"), done.returncode, time.monotonic() - began
+    seconds = time.monotonic() - began
+    print(f"{sum(os.times()[2:4]) - spent:.1f} s of the processor; {done.stderr.strip().splitlines()[-1:]}")
+    return json.loads(done.stdout or "{}"), done.returncode, seconds
 
 
 @contextmanager

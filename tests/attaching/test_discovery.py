@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from phalanx.attaching.discovery import FoundJob, all_processes, jobs_by_variables, script_of
+from phalanx.attaching.discovery import FoundJob, FoundRank, Process, all_processes, jobs_by_variables, script_of
+from phalanx.attaching.identity import Identity
 
 SLEEP = "import time; time.sleep(60)"
 # A launcher that starts ranks, the first of which has a helper.
@@ -68,6 +69,20 @@ def test_the_rank_is_the_python_below_a_shell() -> None:
         (job,) = found("61004", 1)
         assert job.ranks[0].process.is_python
         assert job.absent == (0, 1, 2, 4, 5, 6, 7)
+
+
+def test_which_ranks_of_a_node_have_ended() -> None:
+    """Ranks 4 and 6 of a node of four are there; 0 to 3 may run elsewhere, 5 and 7 ran here."""
+
+    def one(rank: int, local: str) -> FoundRank:
+        variables = {"RANK": str(rank), "LOCAL_WORLD_SIZE": local}
+        return FoundRank(
+            Process(9, 1, 0, "python", (), variables), Identity("torch", "job", rank, 8, local_rank=rank % 4)
+        )
+
+    assert FoundJob("job", (one(4, "4"), one(6, "4"))).missing == (5, 7)
+    assert FoundJob("job", (one(4, "8"),)).missing == (0, 1, 2, 3, 5, 6, 7)
+    assert FoundJob("job", (one(4, ""),)).missing == ()
 
 
 def test_what_a_command_line_runs() -> None:

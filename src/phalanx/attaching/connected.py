@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from phalanx.attaching.discovery import FoundJob, FoundRank, Process, ancestors, make_job, script_of
 from phalanx.attaching.identity import Identity
-from phalanx.run.watch.network import connections_of
+from phalanx.run.watch.network import Tables, connections_of
 from phalanx.run.watch.stacks import ProcessStacks
 
 _ARGUMENT = re.compile(
@@ -31,8 +31,9 @@ def jobs_by_connections(processes: Mapping[int, Process], taken: Iterable[int]) 
         if one.is_python and pid not in known and not known & {above.pid for above in ancestors(one, processes)}
     }
     ends: dict[tuple[tuple[str, int], tuple[str, int]], int] = {}
+    tables: Tables = {}
     for pid in candidates:
-        ends |= {(one.local, one.peer): pid for one in connections_of(pid, pid)}
+        ends |= {(one.local, one.peer): pid for one in connections_of(pid, pid, tables)}
     links = [(pid, other) for (local, peer), pid in ends.items() if (other := ends.get((peer, local)))]
     groups = _components(
         (pid, other) for pid, other in links if _program(candidates[pid]) == _program(candidates[other])

@@ -68,9 +68,18 @@ class FoundJob:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Ranks that must run on this machine, because all of the job does, and do not: they have ended."""
-        local = {(one.process.variables or {}).get("LOCAL_WORLD_SIZE") for one in self.ranks}
-        return self.absent if local == {str(self.size)} else ()
+        """Ranks that must run on the machines that were looked at, beside others of their node, and do not: they have ended."""
+        here: set[int] = set()
+        for one in self.ranks:
+            count = (one.process.variables or {}).get("LOCAL_WORLD_SIZE", "")
+            local = one.identity.local_rank
+            if count.isdecimal() and int(count) == self.size:
+                here.update(range(self.size))
+            elif (
+                count.isdecimal() and local is not None and one.identity.launcher == "torch"
+            ):  # a node's ranks follow one another
+                here.update(range(one.identity.rank - local, one.identity.rank - local + int(count)))
+        return tuple(rank for rank in self.absent if rank in here)
 
     @property
     def script(self) -> str:

@@ -55,7 +55,7 @@ def _turns_in_circles(motion: JobMotion, found: JobState) -> bool:
     if any(one.io >= 1 for one in working.values()):
         return False  # whoever reads and writes gets somewhere
     parents = frozenset(rank for rank, one in working.items() if one.workers)
-    return spins({rank: one.threads for rank, one in working.items()}, parents=parents)
+    return spins({rank: one.turns for rank, one in working.items()}, parents=parents)
 
 
 def _broken_paths(motion: JobMotion) -> list[Observation]:

@@ -1,25 +1,27 @@
 """Several looks at the ranks over a few seconds: which of them move, which work, which wait, and for how long they have been quiet.
 
 Nothing is injected and no signal is sent. Ranks are paused for some milliseconds at the first and the last look, when their
-variables are read to see whether loops advance; between them stacks are sampled without pausing.
+variables are read to see whether loops advance; between them stacks are sampled without pausing. A rank that seems to turn in a loop
+while others wait is looked at some more times with its variables.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from phalanx.attaching.ray_train import with_training_thread
 from phalanx.attaching.signs_of_life import Link, Outputs, growth, links_of, quiet_of
 from phalanx.model import Frame
 from phalanx.run.watch.look import RankLook, look_at
-from phalanx.run.watch.network import Connection, connections_of
+from phalanx.run.watch.network import Connection, Tables, connections_of
 from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import children_of
 from phalanx.run.watch.rank_position import Doing, RankPosition, position_of
 from phalanx.run.watch.snapshot import python_children
+from phalanx.run.watch.spinning import looks_at, stays_in_few_lines
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 
 _LOOKS = 4
@@ -46,6 +48,7 @@ class RankMotion:
     stacks: ProcessStacks  # of all threads at the last look
     workers: tuple[ProcessStacks, ...] = ()
     connections: tuple[Connection, ...] = ()
+    turns: tuple[Thread, ...] = ()  # more looks with variables, where it may turn in a loop that gets nowhere
 
     @property
     def doing(self) -> Doing:
@@ -106,15 +109,26 @@ def look_at_job(
     taken.append(_stacks(numbers, values=True))
     helpers = take_stacks([worker for found in workers.values() for worker in found], pause=False)
     seconds = max(time.monotonic() - began, 0.1)
-    motions = {}
+    motions, tables = dict[int, RankMotion](), Tables()
     for rank, before in first.items():
         pid = pids[rank]
         last = _kernel_look(pid, before, families.get(pid))
         if last is not None:
             below = tuple(helpers[worker] for worker in workers.get(pid, ()))
-            motions[rank] = _motion(rank, before, last, [one[pid] for one in taken], below, seconds, size)
+            connections = tuple(connections_of(rank, pid, tables))
+            motions[rank] = _motion(rank, before, last, [one[pid] for one in taken], below, connections, seconds, size)
+    motions |= _looked_at_longer(motions)
     now = links_of(pids)
     return JobMotion(motions, seconds, quiet_of(now), now, growth(links, now) / seconds, outputs.steps())
+
+
+def _looked_at_longer(motions: Mapping[int, RankMotion]) -> dict[int, RankMotion]:
+    """Ranks that use the processor in a few lines, while others wait, with what more looks at their variables show."""
+    if not any(one.is_waiting for one in motions.values()):
+        return {}
+    turning = {rank: one for rank, one in motions.items() if one.is_working and stays_in_few_lines(one.threads)}
+    seen = looks_at([one.pid for one in turning.values()], values=True) if turning else {}
+    return {rank: replace(one, turns=tuple(seen[one.pid])) for rank, one in turning.items()}
 
 
 def _stacks(pids: Sequence[int], *, pause: bool = True, values: bool = False) -> dict[int, ProcessStacks]:
@@ -132,6 +146,7 @@ def _motion(
     last: RankLook,
     taken: Sequence[ProcessStacks],
     workers: tuple[ProcessStacks, ...],
+    connections: tuple[Connection, ...],
     seconds: float,
     size: int,
 ) -> RankMotion:
@@ -155,7 +170,7 @@ def _motion(
         threads,
         newest,
         workers,
-        tuple(connections_of(rank, last.process.pid)),
+        connections,
     )
 
 

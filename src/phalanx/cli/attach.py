@@ -7,7 +7,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,6 +95,8 @@ def attach(
     from phalanx.attaching.jobs import AttachError
     from phalanx.attaching.target import target_here, target_on
 
+    # The judging library takes as long to load as the ranks are looked at; on a loaded machine that is seconds.
+    Thread(target=import_module, args=("phalanx.diagnosis",), daemon=True).start()
     try:
         reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python, dump)
         if reaches:

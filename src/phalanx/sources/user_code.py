@@ -49,6 +49,7 @@ def is_about_ranks(test: ast.expr) -> bool:
     return bool(_OF_RANK.search(ast.unparse(test)))
 
 
+@lru_cache(maxsize=1024)  # ranks of one job stand at the same lines
 def scope_of(tree: ast.Module, line: int) -> ast.AST:
     """The innermost function around a line, or the module."""
     around = [

@@ -50,7 +50,9 @@ LOOP = "def work(ready):\n    print('begun', flush=True)\n    {}\nwork([])\n"
             False,
         ),
         # so does one call of native code
-        ("while not ready: pass", False),
+        ("while not ready: sum(range(10**9))", False),
+        # a loop that only asks needs no second line
+        ("while not ready: pass", True),
     ],
 )
 def test_a_loop_that_changes_nothing_is_told_from_one_that_counts(tmp_path: Path, loop: str, early: bool) -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from phalanx.model.facts import sentence_of
-from phalanx.run.watch.network import NetworkView, parse_line, view_network
+from phalanx.run.watch.network import NetworkView, Tables, listening_ports, parse_line, view_network
 
 LINE = "   3: 0100007F:1F90 0100007F:A2C4 01 000000{sent:02X}:00000000 {timer:02X}:00000014 000000{resent:02X}     0        0 4711 1 0000000000000000 20 4 30 10 -1"
 
 
 def connection(sent: int = 16, timer: int = 1, resent: int = 3) -> NetworkView:
-    found = parse_line(1, LINE.format(sent=sent, timer=timer, resent=resent), frozenset({"4711"}))
+    found = parse_line(1, LINE.format(sent=sent, timer=timer, resent=resent))
     assert found is not None
     return NetworkView(
         (found,) if found.is_broken else (), (found,) if found.peer_does_not_read else (), {("127.0.0.1", 0xA2C4): 2}
@@ -44,7 +44,13 @@ def test_what_is_no_broken_path(values: dict[str, int]) -> None:
 
 
 def test_a_socket_of_somebody_else_is_left_out() -> None:
-    assert parse_line(1, LINE.format(sent=1, timer=1, resent=9), frozenset({"12"})) is None
+    tables: Tables = {}
+    with socket.create_server(("127.0.0.1", 0)) as server, subprocess.Popen(["sleep", "60"]) as other:
+        port = server.getsockname()[1]
+        assert port in listening_ports(os.getpid(), tables)
+        assert port not in listening_ports(other.pid, tables)
+        assert len(tables) == 1  # one network, read once
+        other.kill()
 
 
 def test_a_peer_that_does_not_read_is_not_a_broken_path() -> None:

@@ -40,10 +40,10 @@ def test_the_librarys_frames_tell(
     assert doing_of((USER, Frame(SITE + file, 100, function)), outstanding) == expected
 
 
-def stand(folder: Path, source: str, outstanding: bool, **variables: str) -> RankPosition:
+def stand(folder: Path, source: str, outstanding: bool, line: int = 3, **variables: str) -> RankPosition:
     script = folder / "train.py"
     script.write_text(f"def exchange(x, peer):\n    {source}\n    request.wait()\n")
-    frame = Frame(str(script), 3, "exchange")
+    frame = Frame(str(script), line, "exchange")
     thread = Thread("MainThread", active=False, frames=(frame,), values=(variables,))
     return position_of(1, ProcessStacks(7, (thread,)), outstanding=outstanding, size=4)
 
@@ -55,6 +55,12 @@ def test_a_request_that_is_waited_for_has_no_frame_of_its_own(tmp_path: Path) ->
     assert received.partner.rank == 3
     reduced = stand(tmp_path, "request = dist.all_reduce(x, async_op=True)", True)
     assert (reduced.doing, reduced.call, reduced.partner) == (Doing.COLLECTIVE, "wait", None)
+
+
+def test_a_store_is_waited_for_in_native_code(tmp_path: Path) -> None:
+    found = stand(tmp_path, "self.store.get(f'shard/{rank}')", True, line=2)
+    assert (found.doing, found.call) == (Doing.COLLECTIVE, "store.get")
+    assert stand(tmp_path, "self.cache.get('shard')", True, line=2).doing is Doing.ELSEWHERE
 
 
 def test_another_wait_is_none_of_a_collective(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from phalanx.attaching.evidence import Piece, Scene
 from phalanx.model.bundle import RAS
-from phalanx.run.watch.network import listening_ports
+from phalanx.run.watch.network import Tables, listening_ports
 
 _PORT, _PROTOCOL = 28028, 2
 _ANSWER_S = 10.0
@@ -28,10 +28,11 @@ _MOST = 4 << 20
 
 def collect(scene: Scene) -> Iterator[Piece]:
     """One report, from the first rank that listens: it tells of all."""
+    tables: Tables = {}
     for one in scene.job.ranks:
         address = (one.process.variables or {}).get("NCCL_RAS_ADDR") or f"localhost:{_PORT}"
         host, _, port = address.rpartition(":")
-        if not port.isdigit() or int(port) not in listening_ports(one.process.pid):
+        if not port.isdigit() or int(port) not in listening_ports(one.process.pid, tables):
             continue
         if not _is_our_network(one.process.pid):
             scene.notes.append(f"NCCL RAS at {address} is in the ranks' own network: attach inside of their container")

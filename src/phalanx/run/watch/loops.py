@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from phalanx.model import Frame
 from phalanx.sources.rank_conditions import singles_out
@@ -114,6 +115,7 @@ def _counter_of(loop: ast.AST) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
+@lru_cache(maxsize=1024)
 def changing_names(scope: ast.AST) -> set[str]:
     """Names that are given a value within a loop of the function."""
     loops = [node for node in ast.walk(scope) if isinstance(node, ast.For | ast.While)]

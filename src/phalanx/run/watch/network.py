@@ -20,6 +20,7 @@ from phalanx.run.watch.traffic import sockets_of
 _ESTABLISHED, _CONNECTING, _LISTENS = 0x01, 0x02, 0x0A
 _RESENT = 2  # once may be chance
 _RETRANSMITS, _PROBES = 1, 4  # kinds of the kernel's timer
+Tables = dict[str, dict[str, str]]  # by network, and the number of a socket: its line in the kernel's table
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,36 +98,49 @@ def observe_network(view: NetworkView) -> list[Observation]:
 
 def view_network(pids: Mapping[int, int]) -> NetworkView:
     """All TCP connections of the ranks as they are now."""
-    found = [connection for rank, pid in pids.items() for connection in connections_of(rank, pid)]
+    tables: Tables = {}
+    found = [connection for rank, pid in pids.items() for connection in connections_of(rank, pid, tables)]
     owners = {connection.local: connection.rank for connection in found}
     return NetworkView(
         tuple(one for one in found if one.is_broken), tuple(one for one in found if one.peer_does_not_read), owners
     )
 
 
-def connections_of(rank: int, pid: int) -> Iterator[Connection]:
-    """The TCP connections of one process."""
-    inodes = sockets_of(pid)
+def connections_of(rank: int, pid: int, tables: Tables | None = None) -> Iterator[Connection]:
+    """The TCP connections of one process. `tables` are read once for all processes that are asked about with them."""
+    tables = {} if tables is None else tables
+    try:
+        network = str(Path(f"/proc/{pid}/ns/net").readlink())
+    except OSError:
+        network = str(pid)
+    if network not in tables:
+        tables[network] = dict(_lines(pid))
+    own = tables[network]
+    for inode in sorted(sockets_of(pid) & own.keys()):
+        found = parse_line(rank, own[inode])
+        if found is not None:
+            yield found
+
+
+def _lines(pid: int) -> Iterator[tuple[str, str]]:
+    """The lines of the kernel's tables in the process's network, each with the number of its socket."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
-        for line in lines:
-            found = parse_line(rank, line, inodes)
-            if found is not None:
-                yield found
+        yield from ((fields[9], line) for line in lines if len(fields := line.split(None, 10)) > 9)
 
 
-def listening_ports(pid: int) -> set[int]:
+def listening_ports(pid: int, tables: Tables | None = None) -> set[int]:
     """The TCP ports on which a process listens."""
-    return {one.local[1] for one in connections_of(0, pid) if one.state == _LISTENS}
+    return {one.local[1] for one in connections_of(0, pid, tables) if one.state == _LISTENS}
 
 
-def parse_line(rank: int, line: str, inodes: frozenset[str]) -> Connection | None:
-    """One line of /proc/net/tcp; None if the connection is not of these sockets."""
+def parse_line(rank: int, line: str) -> Connection | None:
+    """One line of /proc/net/tcp."""
     fields = line.split()
-    if len(fields) < 10 or fields[9] not in inodes:
+    if len(fields) < 10:
         return None
     timer, _, _ = fields[5].partition(":")
     return Connection(

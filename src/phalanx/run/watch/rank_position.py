@@ -37,7 +37,9 @@ _STARTS = (
 _GRAPHS = "tensorflow/python/eager/execute.py"
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
-_WAIT_CALL = re.compile(r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(")
+_WAIT_CALL = re.compile(
+    r"\.wait\(|\bsynchronize\(|\bdist\.\w+\(|(?P<store>store\w*(?:\(\))?\.(?:get|multi_get|wait)\b)\("
+)
 _SLEEP = re.compile(r"\bsleep\((?P<seconds>\d+(?:\.\d+)?\b)?")
 _MODEL_CALLS = frozenset(
     ("_wrapped_call_impl", "_call_impl", "__call__")
@@ -110,11 +112,11 @@ def position_of(
     frame = mine[-1] if mine else main.frames[-1]
     source = source_line(frame.file, frame.line)
     innermost_is_users = main.frames[-1] is frame
-    if doing is Doing.ELSEWHERE and innermost_is_users and _WAIT_CALL.search(source):
-        # Work.wait() is native: no frame of its own. Sends and receives are not counted by every backend.
+    if doing is Doing.ELSEWHERE and innermost_is_users and (native := _WAIT_CALL.search(source)) is not None:
+        # Work.wait() is native, as is a store's get(): no frame of its own. Sends and receives are not counted by every backend.
         made = request_at(frame.file, frame.line)
         if made is not None or outstanding:
-            doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else "wait"
+            doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else native["store"] or "wait"
     asleep = _SLEEP.search(source) if innermost_is_users else None
     under = condition_above(main.frames)
     return RankPosition(

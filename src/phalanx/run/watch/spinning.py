@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,16 @@ from phalanx.model import Frame
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.rank_position import Doing, doing_of
 from phalanx.run.watch.stacks import Thread, take_stacks
+from phalanx.sources.user_code import parse_source, scope_of
 
 _LOOKS, _BETWEEN_S = 6, 0.5
 _FEW_LINES = 3
 _FEWEST_LOOKS = 4
+# What does nothing but ask: a loop of these alone waits for somebody else.
+_ASKING = (
+    ast.While | ast.If | ast.Pass | ast.Break | ast.Continue | ast.Expr | ast.Name | ast.Attribute | ast.Subscript
+    | ast.Constant | ast.BoolOp | ast.UnaryOp | ast.Compare | ast.expr_context | ast.boolop | ast.unaryop | ast.cmpop
+)  # fmt: skip
 # Questions of the standard library, by function and file.
 _QUESTION = re.compile(r"(?:\w+\.)?(?:exists|lexists|isfile|isdir|is_file|is_dir|stat)$")
 _ASKED = re.compile(
@@ -57,17 +64,18 @@ def spins(
 ) -> bool:
     """Whether every one of these processes computes and gets nowhere.
 
-    It turns round in a few lines of the user's own code without changing a variable. Where variables change or are not known, as
-    in a count of words, where it never leaves one line, as in a call of native code, and for those of `held`, whose native code
-    keeps the interpreter's lock, as a large pickle does, only time can tell. Who asks for a file again and again may wait for what its
-    own child makes: `parents` have such. An evaluation is seen at many places, and deep inside
-    the framework.
+    It turns round in a few lines of the user's own code without changing a variable. Only time can tell where variables change or
+    are not known, as in a count of words; where it never leaves one line, as in a call of native code, unless its loop calls and assigns
+    nothing; and for those of `held`, whose native code keeps the interpreter's lock, as a large pickle does. Who asks for a file
+    again and again may wait for what its own child makes: `parents` have such. An evaluation is seen at many places, and deep
+    inside the framework.
     """
     for pid, looks in seen.items():
-        own = [_own_frame(look) for look in looks]
-        places = {(frame.file, frame.line) for frame in own if frame is not None}
-        turns = None not in own and 0 < len(places) <= _FEW_LINES
-        asks = any(not look.frames[-1].is_user_code for look in looks)
+        places = _places(looks)
+        turns = stays_in_few_lines(looks)
+        asks = all(_only_asks(file, line) for file, line in places) or any(
+            not look.frames[-1].is_user_code for look in looks
+        )
         if pid in held:
             if not is_long or len({look.frames for look in looks}) != 1:
                 return False
@@ -78,6 +86,28 @@ def spins(
         ):
             return False
     return bool(seen)
+
+
+def stays_in_few_lines(looks: Sequence[Thread]) -> bool:
+    """Whether a thread was in a few lines of the user's own code whenever it was looked at."""
+    return 0 < len(_places(looks)) <= _FEW_LINES and all(_own_frame(look) is not None for look in looks)
+
+
+def _places(looks: Sequence[Thread]) -> set[tuple[str, int]]:
+    return {(frame.file, frame.line) for look in looks if (frame := _own_frame(look)) is not None}
+
+
+def _only_asks(file: str, line: int) -> bool:
+    """Whether the innermost loop around a line neither calls nor assigns anything: `while not self.ready: pass`."""
+    tree = parse_source(file)
+    inside = ast.walk(scope_of(tree, line)) if tree is not None else ()
+    loops = [
+        node
+        for node in inside
+        if isinstance(node, ast.While | ast.For) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    innermost = max(loops, key=lambda loop: loop.lineno, default=None)
+    return innermost is not None and all(isinstance(node, _ASKING) for node in ast.walk(innermost))
 
 
 def _own_frame(look: Thread) -> Frame | None:

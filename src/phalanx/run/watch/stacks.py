@@ -15,7 +15,7 @@ from pathlib import Path
 
 from phalanx.model import Frame
 from phalanx.run.watch.asking import ask_inside
-from phalanx.run.watch.processes import command_of, is_alive
+from phalanx.run.watch.processes import command_of, is_alive, sample_process
 
 _AT_ONCE = 4
 OUR_THREADS = "phalanx-"  # what their names begin with, inside the rank
@@ -74,10 +74,12 @@ def take_stacks(
 
 def _take(program: str, pid: int, timeout: float, pause: bool, values: bool) -> ProcessStacks:
     command = [program, "dump", "--json", "--pid", str(pid), *(["--locals"] if values else [])]
-    done = _run(command, timeout) if pause else ""
+    process = sample_process(pid)
+    is_stopped = process is not None and process.state in "Tt"  # py-spy would wait for it to be paused
+    done = _run(command, timeout) if pause and not is_stopped else ""
     if isinstance(done, str) and not is_alive(pid):
         return ProcessStacks(pid, error=ENDED)
-    if isinstance(done, str) and done != GRANT:  # a process that is stopped already cannot be paused
+    if isinstance(done, str) and done != GRANT:
         done = _run([*command, "--nonblocking"], timeout)
     if isinstance(done, str):
         return _told_by_itself(pid) or ProcessStacks(pid, error=done)
