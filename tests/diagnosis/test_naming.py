@@ -70,3 +70,42 @@ def test_an_xid_names_a_gpu_whose_rank_nccl_told(diagnose: Diagnose) -> None:
     verdict = diagnose({"job.log": made + STEPS, "dmesg-gpu2.log": kernel}).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (3,)
+
+
+def test_a_ray_driver_names_the_process_of_the_task_that_raised(diagnose: Diagnose) -> None:
+    workers = "".join(
+        f"(TorchTrainer pid=9) - (node_id=8d, ip=10.0.0.1, pid={20 + rank}) world_rank={rank}, local_rank={rank}, node_rank=0\n"
+        for rank in range(3)
+    )
+    raised = (
+        'Traceback (most recent call last):\n  File "/env/ray/air/event_manager.py", line 110, in resolve_future\n    result = ray.get(future)\n'
+        "ray.exceptions.RayTaskError(ValueError): ray::_Inner.train() (pid=9, ip=10.0.0.1, actor_id=1)\n"
+        "ray.exceptions.RayTaskError(ValueError): ray::_RayTrainWorker__execute.get_next() (pid=21, ip=10.0.0.1, actor_id=2)\n"
+        '  File "/home/ray/job.py", line 41, in train_loop\n    raise ValueError("bad row")\nValueError: bad row\n'
+    )
+    verdict = diagnose(
+        {"job.log": workers + "(RayTrainWorker pid=20, ip=10.0.0.1) step 10 loss 2.2\n" + raised}
+    ).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (1,)
+
+
+def test_an_xid_is_of_the_one_rank_whose_device_failed(diagnose: Diagnose) -> None:
+    job = (
+        STEPS
+        + '[rank6]: Traceback (most recent call last):\n[rank6]:   File "t.py", line 60, in main\n[rank6]:     loss.backward()\n'
+    )
+    job += "[rank6]: RuntimeError: CUDA error: unspecified launch failure\n"
+    kernel = "Nov 18 03:11:01 gpu07 kernel: [99.1] NVRM: Xid (PCI:0000:c7:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+    verdict = diagnose({"job.log": job, "syslog": kernel}).verdict
+    assert verdict is not None
+    assert (verdict.rule, verdict.culprit_ranks) == ("DEV009", (6,))
+
+
+def test_on_one_node_a_full_device_tells_the_rank(diagnose: Diagnose) -> None:
+    job = "[INFO] [launch.py:151:main] nnodes=1, num_local_procs=8, node_rank=0\n" + STEPS
+    job += 'Traceback (most recent call last):\n  File "t.py", line 60, in main\n    loss.backward()\n'
+    job += "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 4 has a total capacty of 79.15 GiB of which 1.02 GiB is free.\n"
+    verdict = diagnose({"job.log": job}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (4,)

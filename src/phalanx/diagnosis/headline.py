@@ -37,6 +37,7 @@ def values_of(claim: Claim, history: History) -> dict[str, str]:
         "culprit_end": _how_ended(accused, history),
         "waited": _duration(captured),
         "crashed_in": _crashed_in(claim),
+        "unnamed": "" if accused else name_or_count(waiting, world),
     }
     values |= {name: _listed(text) if name.endswith("_keys") else text for name, text in captured.items()}
     return values | {

@@ -1,6 +1,7 @@
 """Gives a rank to lines that name a process or a pod instead: the kernel's, a cluster's, an agent's.
 
 [88112.1] NVRM: Xid (PCI:0000:61:00): 79, …                     NCCL said that rank 27 uses the GPU at 61000 of that host
+OutOfMemoryError: … GPU 4 has a total capacity …                on the one node of a job, rank 4 uses the GPU with this number
 [123456.8] Out of memory: Killed process 103 (python) …         torchrun said that rank 3 has process 103
 Warning  Evicted  pod/job-worker-2  The node was low on …       job-worker-2.log is rank 2's
 RuntimeError: DataLoader worker (pid 4) is killed …             of a console in which only rank 6 ended with status 1
@@ -14,9 +15,12 @@ from dataclasses import replace
 from phalanx.model import Event, EventKind
 from phalanx.sources import Observations
 from phalanx.sources.readers.communicators import SOURCE as COMMUNICATOR
+from phalanx.sources.readers.communicators import WORKER
 
 _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,80} killed|PID:?|pid[ =:]) ?(\d{2,8})\b")
 _XID = re.compile(r"NVRM: Xid \(PCI:[0-9a-fA-F]{4,8}:(?P<bus>[0-9a-fA-F]{2}):")
+_DEVICE_FAILED = re.compile(r"\bCUDA error: |\bCUBLAS_STATUS|\bCUDNN_STATUS|uncorrectable ECC")
+_FULL_DEVICE = re.compile(r"CUDA out of memory.{0,80}?\bGPU (?P<device>[1-9]\d?)\b")
 _POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
 
 
@@ -24,6 +28,7 @@ _POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chi
 _LAUNCHERS = re.compile(
     r"^(?:[\w.]+\.)?(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ActorDiedError)\b"
 )
+_NODE = 8  # ranks that one node holds: there, devices have the numbers of ranks
 _BEFORE = 120  # lines of a traceback, at most
 
 
@@ -31,9 +36,13 @@ def name_speakers(seen: Observations) -> None:
     """Put the rank into every matched line that names a process or pod whose rank is known."""
     _name_only_exception(seen)
     by_process = _ranks_by_process(seen)
+    _name_tasks(seen, by_process)
+    struck = {
+        event.rank for event in seen.events if event.kind is EventKind.EXCEPTION and _DEVICE_FAILED.search(event.text)
+    }
     by_device = _ranks_by_device(seen)
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
-    if not by_process and not by_pod and not by_device:
+    if not by_process and not by_pod and not by_device and not struck:
         return
     jobs_own = {file.name for file in seen.files if any(entry.last_progress for entry in file.ranks.values())}
     named: dict[int, Event] = {}
@@ -42,7 +51,7 @@ def name_speakers(seen: Observations) -> None:
         if event.rank is not None or event.file in jobs_own:
             continue  # a job's own log tells its ranks by itself
         rank = _rank_named(event.text, by_process, by_pod)
-        rank = _rank_at(event, by_device) if rank is None else rank
+        rank = _rank_at(event, by_device, struck) if rank is None else rank
         if rank is not None:
             known = named.setdefault(id(event), replace(event, rank=rank))
             seen.matches[index] = replace(match, event=known)
@@ -60,11 +69,16 @@ def _ranks_by_device(seen: Observations) -> dict[tuple[str, str], int]:
     return {(event.data["host"], f"{event.data['bus'][:-3]:>02}"): event.data["rank"] for event in _communicators(seen)}
 
 
-def _rank_at(event: Event, by_device: dict[tuple[str, str], int]) -> int | None:
-    """The rank that uses the device of an Xid line, if the host is known: by the line, the name of its file, or as the only one."""
+def _rank_at(event: Event, by_device: dict[tuple[str, str], int], struck: set[int | None]) -> int | None:
+    """The rank that uses the device of an Xid line, if the host is known: by the line, the name of its file, or as the only one.
+
+    Where nothing tells who uses which device, it is the one rank whose device failed.
+    """
     match = _XID.search(event.text)
     if match is None:
         return None
+    if not by_device:
+        return next(iter(struck)) if len(struck) == 1 else None
     hosts = {host for host, _ in by_device}
     own = {host for host in hosts if host == event.host or re.search(rf"(?<!\w){re.escape(host)}(?!\w)", event.file)}
     found = {by_device.get((host, match["bus"].lower())) for host in own or (hosts if len(hosts) == 1 else ())}
@@ -74,12 +88,34 @@ def _rank_at(event: Event, by_device: dict[tuple[str, str], int]) -> int | None:
 def _ranks_by_process(seen: Observations) -> dict[int, int]:
     """Processes that only one rank is known by: on several hosts the same number may stand for several."""
     ranks: dict[int, set[int]] = {}
-    for event in _communicators(seen):
+    for event in (*_communicators(seen), *(one for one in seen.events if one.source == WORKER)):
         ranks.setdefault(event.data["pid"], set()).add(event.data["rank"])
     for event in seen.events:
         if event.kind is EventKind.EXIT and event.rank is not None and event.data.get("pid"):
             ranks.setdefault(int(event.data["pid"]), set()).add(event.rank)
     return {process: next(iter(owners)) for process, owners in ranks.items() if len(owners) == 1}
+
+
+def _name_tasks(seen: Observations, by_process: dict[int, int]) -> None:
+    """A driver's traceback names the process of the task that raised; an allocator's message the device that is full."""
+    sizes = {size for file in seen.files for size in file.world_sizes}
+    for event in seen.events[:]:
+        if event.kind is not EventKind.EXCEPTION or event.rank is not None:
+            continue
+        full = _FULL_DEVICE.search(event.text) if len(sizes) == 1 and max(sizes) <= _NODE else None
+        if event.data.get("pid") in by_process:
+            _give(seen, event, by_process[event.data["pid"]])
+        elif full is not None and int(full["device"]) < max(sizes):
+            _give(seen, event, int(full["device"]))
+
+
+def _give(seen: Observations, event: Event, rank: int) -> None:
+    """Put the rank into an event and into what rules matched in it."""
+    named = replace(event, rank=rank)
+    seen.events[seen.events.index(event)] = named
+    for index, match in enumerate(seen.matches):
+        if match.event is event:
+            seen.matches[index] = replace(match, event=named)
 
 
 def _rank_named(text: str, by_process: dict[int, int], by_pod: dict[str, int]) -> int | None:
@@ -103,11 +139,8 @@ def _name_only_exception(seen: Observations) -> None:
             continue
         last, rank = raised[0].line, failed[0]
         until = max(ended[rank].line, last + 1)
-        named = replace(raised[0], rank=rank)
-        seen.events[seen.events.index(raised[0])] = named
+        _give(seen, raised[0], rank)
         for index, match in enumerate(seen.matches):
             event = match.event
-            if event is raised[0]:
-                seen.matches[index] = replace(match, event=named)
-            elif event.file == file.name and event.rank is None and last - _BEFORE <= event.line < until:
+            if event.file == file.name and event.rank is None and last - _BEFORE <= event.line < until:
                 seen.matches[index] = replace(match, event=replace(event, rank=rank))

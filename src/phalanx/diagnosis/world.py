@@ -10,6 +10,7 @@ from phalanx.frameworks.launchers import LAUNCHERS, recognise_launcher
 from phalanx.model import EventKind, Host, Rank, World
 from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources import Observations
+from phalanx.sources.readers.communicators import WORKER
 from phalanx.sources.survey import RankSurvey
 
 # What shows that the ranks had found one another, whatever happened then.
@@ -45,7 +46,8 @@ def build_world(seen: Observations) -> World:
             codes.setdefault(event.rank, int(event.data["code"]))
             if event.host:
                 hosts.setdefault(event.rank, event.host)
-    numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys()) if n < LARGEST_WORLD})
+    started = {int(event.data["rank"]) for event in seen.events if event.source == WORKER}
+    numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys() | started) if n < LARGEST_WORLD})
     ranks = tuple(_rank(number, entries[number], files[number], hosts, codes) for number in numbers)
     by_host: dict[str, list[int]] = defaultdict(list)
     for number, host in sorted(hosts.items()):

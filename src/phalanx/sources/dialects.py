@@ -140,7 +140,8 @@ class Dialect:
             host, pid = host or nccl["host"], int(nccl["pid"])
             key = key or f"{nccl['host']}:{nccl['pid']}"
             if rank is None:
-                rank = self.ranks_by_pid.get(pid, self._rank_of_device(int(nccl["device"])))
+                rank = self._rank_of_process(pid)
+                rank = self._rank_of_device(int(nccl["device"])) if rank is None else rank
         elif not is_certain:
             scope = body[:_INSIDE_SCOPE]
             low = scope.lower()
@@ -152,7 +153,7 @@ class Dialect:
                 rank = named if rank is None or self.file_rank is None else rank
                 key = key or f"rank{named}"
         if rank is None and pid is not None:
-            rank = self.ranks_by_pid.get(pid)
+            rank = self._rank_of_process(pid)
         return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
 
     def _rank_of(self, name: str, groups: dict[str, str | None]) -> int | None:
@@ -165,6 +166,9 @@ class Dialect:
         shift = self.has_master and groups.get("role") == "worker"  # master-0 is rank 0, worker-0 rank 1
         first = 0 if groups.get("rank") else self.first_index
         return max(int(number) + shift - first, 0)
+
+    def _rank_of_process(self, pid: int) -> int | None:
+        return self.ranks_by_pid.get(pid, self.labels.ranks_by_pid.get(pid))
 
     def _rank_of_device(self, device: int) -> int | None:
         """The rank that uses a device, if its node's ranks are known to count on from there."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _SCOPE = 1 << 18  # bytes of the beginning and of the end that are looked at
+_NODE = 8  # GPUs of a node, mostly: where ranks have such numbers, devices count the ranks of one node
 _TOLD = 400  # lines that tell both; more are the same again
 _NESTED = re.compile(
     rb"^(?:\d{4}-\d\d-\d\dT\S+ std(?:err|out) [FP] )?"
@@ -30,6 +31,8 @@ _TABLE = re.compile(
 _PROCESS = re.compile(
     rb"rank\s+: (?P<rank>\d{1,6}) \(local_rank: \d{1,6}\)[^\n]{0,20}\n[^\n]{0,80}exitcode\s+: -?\d{1,4} \(pid: (?P<pid>\d{1,8})\)"
 )
+# (RayTrainWorker pid=…) is told apart by Ray's list of its workers.
+_WORKER = re.compile(rb"\bpid=(?P<pid>\d{1,8})\) world_rank=(?P<rank>\d{1,6})\b")
 # The agent of a node speaks only where a task or a pod is a node.
 _AGENT = re.compile(
     rb"^(?:\s{0,5}\d{1,5}: |\[pod/[\w.-]+/[\w.-]+\] ?)"
@@ -46,6 +49,7 @@ _WORDS = {
     _NESTED: b"[rank",
     _TABLE: b"(local_rank: ",
     _PROCESS: b"(local_rank: ",
+    _WORKER: b") world_rank=",
     _OWN: b"[rank",
     _WITHIN: b"Watchdog caught",
     _NCCL_HOST: b" NCCL ",
@@ -59,8 +63,8 @@ class Labels:
 
     `offset`: what is added to a local rank to make it global, None where nothing tells. `of_nodes`: labels of tasks and
     pods name nodes. `only_rank`: the one rank that speaks in a file of its own; `are_several`: more than one do. `within_groups`: `[Rank 3]` of a
-    watchdog is not a global rank. `several_hosts`: NCCL speaks on more than one, so its device numbers are no ranks;
-    `several_nodes`: local ranks of more than one node are told of. `ranks_by_pid`: by torchrun's tables.
+    watchdog is not a global rank. `several_hosts`: there are more than one, so NCCL's device numbers are no ranks;
+    `several_nodes`: local ranks of more than one node are told of. `ranks_by_pid`: by torchrun's tables and Ray's lists.
     """
 
     offset: int | None = None
@@ -101,10 +105,18 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
         next(iter(own)) if len(own) == 1 else None,
         len(own | in_table) > 1 or _SEVERAL in whole,
         max(within.values(), default=0) > 1,
-        len({match["host"] for match in _first(_NCCL_HOST, whole)}) > 1,
+        len({match["host"] for match in _first(_NCCL_HOST, whole)}) > 1 or max(own | in_table, default=0) >= _NODE,
         len(offsets) > 1,
-        {int(match["pid"]): int(match["rank"]) for match in _first(_PROCESS, whole)},
+        _processes(whole),
     )
+
+
+def _processes(whole: bytes) -> dict[int, int]:
+    """By process its rank; without numbers that two hosts gave to processes of theirs."""
+    told: dict[int, set[int]] = defaultdict(set)
+    for match in (*_first(_PROCESS, whole), *_first(_WORKER, whole)):
+        told[int(match["pid"])].add(int(match["rank"]))
+    return {process: ranks.pop() for process, ranks in told.items() if len(ranks) == 1}
 
 
 def _first(pattern: re.Pattern[bytes], whole: bytes) -> Iterable[re.Match[bytes]]:

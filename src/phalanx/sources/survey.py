@@ -27,6 +27,7 @@ _STATEMENTS = (
     r"\bnranks[ =](\d{1,6})\b",
     r"\bMEMBER: \d+/(\d{1,6})\b",
     r"--nproc[_-]per[_-]node[= ](\d{1,4})\b",
+    r"\bnnodes=1, num_local_procs=(\d{1,4})\b",
     r"\bhorovodrun\b.*? -np (\d{1,5})\b",
     r"\bmpirun\b.*? -(?:np|n) (\d{1,5})\b",
     r"\bStarting with (\d{1,5}) processes\b",

@@ -31,9 +31,16 @@ def test_other_numbers_and_other_groups_are_not_compared() -> None:
 
 
 def test_a_tie_and_a_pair_accuse_nobody() -> None:
-    assert _facts(_timeout(0), _timeout(1, op="BROADCAST")) == []
+    assert _facts(_timeout(0), _timeout(1, op="BROADCAST")) == [("operation", ())]
     odd = [_timeout(rank, op="BROADCAST") for rank in (2, 3)]
-    assert _facts(_timeout(0), _timeout(1), *odd) == []
+    assert _facts(_timeout(0), _timeout(1), *odd) == [("operation", ())]
+
+
+def test_exchanges_may_differ_in_size() -> None:
+    assert (
+        _facts(_timeout(0, "ALLTOALL_BASE"), _timeout(1, "ALLTOALL_BASE"), _timeout(2, "ALLTOALL_BASE", "8 in, 9 out"))
+        == []
+    )
 
 
 def test_senders_and_receivers_differ_by_nature() -> None:

@@ -2,7 +2,8 @@
 
 [rank0]: … WorkNCCL(SeqNum=812, OpType=ALLREDUCE, …   [rank1]: … WorkNCCL(SeqNum=812, OpType=ALLREDUCE, …   [rank5]: … WorkNCCL(SeqNum=812, OpType=BROADCAST, …
 
-Only calls of one group and one number are compared, and sends and receives are left out: their two sides differ by nature.
+Only calls of one group and one number are compared, and sends and receives are left out: their two sides differ by nature,
+as do the sizes of an exchange. Where no majority tells who is odd, both sides are told and nobody is accused.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from phalanx.blame.quorum import is_minority, odd_ones
 from phalanx.diagnosis.detectors.protocol import Job
 from phalanx.model import Event, EventKind
 from phalanx.model.facts import make_fact
+from phalanx.model.ranks import name_ranks
 from phalanx.sources.facts import fact_event
 
 _TWO_SIDED = frozenset(("SEND", "RECV", "RECVANYSOURCE", "COALESCED"))
 _KEYS = {"operation": "op", "size": "sizes"}
-_FEWEST = 3  # of two ranks nobody knows which is odd
+_UNEVEN = ("ALLTOALL", "GATHER", "SCATTER")  # what ranks hand over may differ in size
 
 
 def detect(job: Job) -> Iterator[Event]:
@@ -44,22 +46,18 @@ def _calls(job: Job) -> dict[tuple[str, int], dict[int, Event]]:
 
 
 def _mismatch(calls: Mapping[int, Event], job: Job) -> Iterator[Event]:
-    if len(calls) < _FEWEST:
-        return
     for what, key in _KEYS.items():
         told = {rank: str(event.data[key]) for rank, event in calls.items() if event.data.get(key)}
-        odd = odd_ones(told, calls)
-        if not odd or not is_minority(odd, calls):
+        if len(set(told.values())) < 2 or (what == "size" and calls[min(told)].data["op"].startswith(_UNEVEN)):
             continue
-        others = tuple(sorted(rank for rank in told if rank not in odd))
-        shown = calls[min(odd)]
-        fields = {
-            "what": what,
-            "own": _spoken(what, told[min(odd)], shown),
-            "common": _spoken(what, told[others[0]], calls[others[0]]),
-            "waiting": others,
-            "call": f"call #{shown.data['seq']}",
-        }
+        odd = odd_ones(told, calls) if is_minority(odd_ones(told, calls), calls) else frozenset()
+        shown = calls[min(odd or told)]
+        fields: dict[str, object] = {"what": what, "call": f"#{shown.data['seq']}"}
+        if odd:
+            others = tuple(sorted(rank for rank in told if rank not in odd))
+            fields |= {"own": _spoken(what, shown), "common": _spoken(what, calls[others[0]]), "waiting": others}
+        else:
+            fields |= {"sides": _sides(what, told, calls), "waiting": tuple(sorted(told))}
         fact = make_fact("trace.mismatch", fields, ranks=tuple(sorted(odd)), source="log")
         # what the rank prints while it is taken down does not mean that it went on
         last = max(event.line for event in job.events if event.file == shown.file and event.rank == shown.rank)
@@ -67,5 +65,18 @@ def _mismatch(calls: Mapping[int, Event], job: Job) -> Iterator[Event]:
         return
 
 
-def _spoken(what: str, value: str, event: Event) -> str:
-    return value if what == "operation" else f"{event.data['op']} with {value}"
+def _sides(what: str, told: Mapping[int, str], calls: Mapping[int, Event]) -> list[str]:
+    """`ranks 0, 1 called ALLREDUCE`, of the first few."""
+    by_value: dict[str, list[int]] = defaultdict(list)
+    for rank, value in sorted(told.items()):
+        by_value[value].append(rank)
+    return [f"{name_ranks(ranks)} called {_spoken(what, calls[ranks[0]])}" for ranks in list(by_value.values())[:4]]
+
+
+def _spoken(what: str, event: Event) -> str:
+    """`ALLREDUCE`, or `ALLREDUCE of 4096 elements` where the sizes are what differs."""
+    operation = str(event.data["op"])
+    if what == "operation":
+        return operation
+    given, _, got = str(event.data["sizes"]).partition(" in, ")
+    return f"{operation} of {given} elements" if f"{given} out" == got else f"{operation} with {event.data['sizes']}"

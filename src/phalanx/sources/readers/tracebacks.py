@@ -38,6 +38,7 @@ IGNORED = lazy(
     r"^Exception ignored (?:in|while|on)\b"
 )  # what a destructor or a callback raised, with nobody to take it
 _SPAWNED = lazy(r"^-- Process (\d+) terminated with the following error")
+_RAY_TASK = lazy(r"ray::\S+ \(pid=(\d+), ip=")  # in whose process a task raised
 _LONGEST_MESSAGE = 40
 # TensorFlow tells where the graph's node was made before it tells what went wrong there.
 _OF_A_GRAPH = "Graph execution error"
@@ -68,8 +69,17 @@ def read(window: Window) -> Iterator[Event]:
             "starts": window.number,
             "is_nested": window.text.lstrip().startswith("Original"),
             "is_ignored": next((IGNORED.match(text) is not None for text in before), False),
+            **({"pid": pid} if (pid := _ray_process(window, frames, line)) is not None else {}),
         },
     )
+
+
+def _ray_process(window: Window, frames: tuple[Frame, ...], last: int) -> int | None:
+    """The process of the innermost Ray task that a driver's traceback passes through."""
+    if not any("/ray/" in frame.file for frame in frames):
+        return None
+    found = [match for number, text in window.following() if number < last and (match := _RAY_TASK.search(text))]
+    return int(found[-1][1]) if found else None
 
 
 def _without_margin(window: Window) -> Iterator[tuple[int, str]]:
