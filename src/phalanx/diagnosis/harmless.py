@@ -12,7 +12,7 @@ from phalanx.sources.survey import FileSurvey
 if TYPE_CHECKING:
     from phalanx.diagnosis.history import History
 
-WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{4}|\s|\])")
+WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{3,4}|\s|\])")
 # A message that says itself what is done instead.
 _HANDLED = re.compile(
     r"\b(?:skipp(?:ed|ing)|ignor(?:ed|ing)|start(?:ed|ing) (?:fresh|anew|over)|from scratch|f[ae]ll(?:ing)? back|using (?:the )?defaults?|continuing)\b",
@@ -66,7 +66,11 @@ def _left_last(event: Event, file: FileSurvey, history: History) -> bool:
 
 
 def _was_told_after_the_end(event: Event, file: FileSurvey, history: History) -> bool:
-    """Several ranks, and each of them had said that it is through: who is missed then has left as it should."""
+    """Several ranks, and each of them had said that it is through: who is missed then has left as it should. Or a warning
+    after somebody had said that the training is through."""
+    ends = [entry.finished for entry in file.ranks.values() if entry.finished is not None]
+    if WARNING.search(event.text[:300]) and min(ends, default=event.line) < event.line:
+        return True
     own = file.ranks.get(event.rank)
     ranks = history.world.ranks
     has_ended = own is not None and own.finished is not None and own.finished < event.line

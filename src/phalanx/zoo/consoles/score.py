@@ -46,7 +46,7 @@ def mark(truth: Truth, report: Mapping[str, Any], causes: Mapping[str, frozenset
     accused = set(verdict.get("culprit_ranks") or ())
     guilty = set(truth.true_culprits)
     shown = set(truth.shows)
-    fixes = [fix.get("pattern") for fix in verdict.get("fixes") or ()]
+    fixes = [fix.get("pattern") for fix in verdict.get("fixes") or () if fix.get("basis") != "study"]
     same = {truth.cause, *causes.get(truth.cause or "", ())}
     exact = accused == set(truth.culprits) if truth.culprits else accused <= guilty
     return Mark(

@@ -182,7 +182,7 @@ SITUATIONS = (
         _nan,
         "perf.non-convergence",
         "loss-not-finite",
-        ("fix-learning-rate", "fix-data-type", "fix-optimizer", "fix-dataset"),
+        ("fix-learning-rate", "fix-data-type", "fix-optimizer", "fix-dataset", "fix-loss-function"),
     ),
     Situation(
         "loss-scale-collapse",
