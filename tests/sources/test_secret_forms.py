@@ -67,6 +67,18 @@ def made(number: int) -> dict[str, tuple[str, str]]:
         "token option": ("train --hf-token {} x", some(30)), "mysql": ("mysql -uroot -p{} db", some(8)), "curl": ("curl -u me:{} http://x", some(8)),
         "netrc": ("machine x login me password {}", some(7)), "one-line key": ('"private_key": "-----BEGIN PRIVATE KEY-----\\n{}\\n-----END PRIVATE KEY-----"', some(64)),
         "private key": ("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----", some(70)),
+        "dollar": ("password=${}", some(5) + "1" + some(4) + "2"), "percent": ("DB_PASSWORD=%{}", some(5) + "1" + some(4) + "2"),
+        "bracket": ("db_password='{}'", some(5) + "[" + some(5)), "parenthesis": ("password: {}", "q1w2" + some(6) + "(" + some(4)),
+        "ampersand": ("POSTGRES_PASSWORD={}", some(2) + "&" + some(8) + "&" + some(2)), "odbc": ("UID=sa;PWD={{{}}};", some(4) + ";" + some(5) + "!"),
+        "escaped quote": ('{{"password": "{}"}}', some(4) + '\\"' + some(6)), "call": ("wandb_key=Key('{}')", "a1B2" + some(20)),
+        "block": ("api_key: >-\n  {}", some(14)), "two lines": ("- name: DB_PASSWORD\n  value: {}", some(9)), "named": ('{{"name": "HF_TOKEN", "value": "{}"}}', "a1B2" + some(20)),
+        "element": ("<password>{}</password>", some(9)), "cell": ("<td>api_key</td><td>{}</td>", some(20)), "field": ('<input type="password" value="{}">', some(9)),
+        "coloured": ("\x1b[1mpassword\x1b[0m: \x1b[32m{}\x1b[0m", some(9)), "aligned": ("aws_secret_access_key                = {}", some(40)),
+        "table": ("│ api_key │ {} │", "a1B2" + some(16)), "sentence": ("your new password is {}", "a1B2" + some(8)), "pair": ("('token', '{}')", "a1B2" + some(20)),
+        "call with user": ("requests.get(u, auth=('me', '{}'))", some(9)), "quoted query": ("u=https%3A%2F%2Fh%2F%3Ftoken%3D{}", some(16)),
+        "quoted address": ("https%3A%2F%2Fuser%3A{}%40host%2Fx", some(10)), "digest": ('Authorization: Digest username="a", response="{}"', some(32, _HEX)),
+        "openssl": ("openssl enc -pass pass:{} -in x", some(9)), "unzip": ("unzip -P {} a.zip", some(9)), "wandb login": ("wandb login {}", some(40, _HEX)),
+        "kaggle": ('{{"username":"a","key":"{}"}}', "a1" + some(30, _HEX)), "oracle": ("jdbc:oracle:thin:scott/{}@//h:1521/x", some(9)),
         "pgp": ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{}\n-----END PGP PRIVATE KEY BLOCK-----", some(64)),
     }  # fmt: skip
     return {kind: (text.format(secret), secret) for kind, (text, secret) in plain.items()}
@@ -95,6 +107,14 @@ def test_secrets_of_every_kind_are_hidden(kind: str) -> None:
             assert secret.encode() not in OutputRedactor().clean(line), whole
 
 
+def test_a_name_above_its_value_counts_when_lines_come_one_by_one() -> None:
+    redactor = OutputRedactor()
+    lines = [b"- name: DB_PASSWORD\n", b"  value: q1w2e3r4\n", b"api_key: |\n", b"  q1w2e3r4\n", b"value: 12345\n"]
+    assert b"".join(map(redactor.clean, lines)) == (
+        b"- name: DB_PASSWORD\n  value: [redacted]\napi_key: |\n  [redacted]\nvalue: 12345\n"
+    )
+
+
 HEALTHY = """\
 tokens per second: 123456
 tokens/s=1234.5 token_count: 99999 num_tokens=4096
@@ -114,6 +134,11 @@ step 100 key=value auth: ok pass: 3 session 2
 NCCL INFO comm 0x55d0c8 rank 0 nranks 2 cudaDev 0 busId 1000 commId 0xabc123def4567890
 epoch 3 step 1200/5000 loss=2.3456e-01 lr=1.0e-04 grad_norm=0.987 mem=12345MiB
   File "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1553, in _wrapped_call_impl
+copying horovod/runner/common/util/secret.py -> build/lib.linux-x86_64-cpython-311/horovod/runner/common/util
+password authentication failed for user "svc"; api_key is required; the secret is in the mixture
+name="layer_key" value="0.31" id_token: int64 signature: bool forward(Tensor x, int y) ('token', 'embedding')
+password=$DB_PASSWORD api_key=${KEY} secret=%s token={token!r} password: "%(password)s"
+node17:5432:ml:jobs:running login node: gpu-a100-node17 device_code: cuda:0
 secrets: os.environ["HF_TOKEN"], password=args.password, api_key=get_key()
 """.splitlines()
 
@@ -125,7 +150,8 @@ def test_healthy_output_stays_readable(line: str) -> None:
 
 def hostile() -> list[str]:
     words = ["_token-", "token=", "key=a", "a://", 'password="', ".eyJ", "eyJa.eyJa.", "sk-", "x" * 30 + "@", "-----BEGIN PRIVATE KEY-----",
-             "Authorization: ", "bearer ", "cookie: ", "curl -u ", "mysql -p", "?sig=", "--token ", "hooks.slack.com/services/", "\\\"password\\\": \\\""]  # fmt: skip
+             "Authorization: ", "bearer ", "cookie: ", "curl -u ", "mysql -p", "?sig=", "--token ", "hooks.slack.com/services/", "\\\"password\\\": \\\"",
+             "name: token\n ", "a%3A%2F%2Fx%3A", "password='\\'", "secret</td><td>", "digest response=", "'token', '", "password=a&;", "key=a('", "password={a.b", "password \t"]  # fmt: skip
     return [*words, "0123456789abcdef", "token" + "0123456789abcdef" * 64]
 
 

@@ -1,29 +1,40 @@
 """The forms that secrets have in text: tokens of known providers, credentials in addresses, headers and assignments.
 
 Each form is an expression for Hyperscan, which reads any text in linear time and says where an expression ends. What
-belongs to the secret is then a run of plain characters, taken from there by a `reach`: every step looks at a bounded
-number of bytes or consumes them, so the whole stays linear. The providers' formats follow the rule sets of
-detect-secrets and gitleaks.
+belongs to the secret is then a run of plain characters, taken from there by a `reach`. The providers' formats follow the
+rule sets of detect-secrets and gitleaks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import hyperscan
 
-Reach = Callable[[bytes, int], int]  # where the secret that begins here ends; -1 if there is none
+from phalanx.sources.secret_reach import (
+    LOOKED_AT,
+    Reach,
+    looks_random,
+    not_hexadecimal,
+    private_key,
+    random_word,
+    run_of,
+    user_info,
+    value,
+)
 
 _MULTILINE = hyperscan.HS_FLAG_MULTILINE
 _CASELESS = _MULTILINE | hyperscan.HS_FLAG_CASELESS
-_LOOKED_AT = 96  # bytes of a value that decide whether it looks like a secret
 # Where a word begins: also behind a colour of the terminal, and behind the \\n of JSON.
 _AFTER = r"(?:^|[^{}]|\x1b\[[0-9;]{{0,12}}m|\\[nrt])"
 _START = _AFTER.format("A-Za-z0-9")
 # Between a name and its value: JSON, YAML, Python, shells, HTTP; escaped quotes of JSON within JSON.
-_ASSIGNS = r"(?:\\{0,3}[\"'])?[\])]?[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}(?:[brufBRUF]{0,2}\\{0,3}[\"'`])?"
+_COLOUR = r"(?:\x1b\[[0-9;]{0,12}m){0,2}"
+_ASSIGNS = (
+    rf"(?:\\{{0,7}}[\"'])?[\])]?(?:\*\*)?{_COLOUR}[ \t]{{0,40}}{_COLOUR}(?:=>|:=|={{1,3}}|:)(?:\*\*)?{_COLOUR}[ \t]{{0,20}}"
+    rf"{_COLOUR}(?:[brufBRUF]{{0,2}}\\{{0,7}}[\"'`])?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,112 +46,6 @@ class Form:
     reach: Reach
     back: int = 0
     flags: int = _MULTILINE
-
-
-def run_of(characters: str, least: int = 0) -> Reach:
-    """So many of these characters, or more."""
-    run = re.compile(rf"[{characters}]{{{least},}}".encode())
-
-    def reach(data: bytes, at: int) -> int:
-        found = run.match(data, at)
-        return found.end() if found else -1
-
-    return reach
-
-
-def looks_random(value: bytes) -> bool:
-    """Whether it has a stretch as only keys and tokens have it: letters and digits mixed, or cases mixed at length."""
-    for word in re.findall(rb"[A-Za-z0-9]{8,}", value[:_LOOKED_AT]):
-        digits = len(re.findall(rb"[0-9]", word))
-        if 2 <= digits < len(word) - 1 and len(re.findall(rb"[0-9]+", word)) >= 2:
-            return True
-        if len(word) >= 20 and len(re.findall(rb"[a-z][A-Z]", word)) >= 3:
-            return True
-    return False
-
-
-_HARMLESS = re.compile(
-    rb"(?i)(?:none|null|nil|true|false|yes|no|unset|empty|undefined|required|optional|missing|invalid|str|string|bytes|bool|int|float|dict|list|\*+|\.{2,}|x{3,})(?![A-Za-z0-9])"
-    rb"|\[redacted\]|[<({$%]|\[[A-Z]"
-)
-_NUMBER = re.compile(rb"[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9])")
-_CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|(?:self|args|os|cfg|config|opt|opts|settings|env)\.\w")
-_BARE = re.compile(rb"[^\s\"'`;&<>]+")
-
-
-def _value(data: bytes, at: int) -> tuple[int, bool]:
-    """The end of a value that begins here, and whether it stands in quotes; then blanks belong to it."""
-    if at and data[at - 1] in b"\"'`":
-        quote = data[at - 1 : at]
-        end = data.find(quote, at, at + 4096)
-        line = data.find(b"\n", at, at + 4096)
-        if end >= 0 and (line < 0 or end < line):
-            while end > at and data[end - 1] == 0x5C:  # the quote itself is escaped
-                end -= 1
-            return end, True
-    found = _BARE.match(data, at)
-    if found is None:
-        return -1, False
-    end = found.end()
-    while end > at and data[end - 1] in b",)]}\\.:":
-        end -= 1
-    return end, False
-
-
-def value(least: int, test: Callable[[bytes], bool] | None = None, numbers: bool = False) -> Reach:
-    """The value of an assignment, if it is that long, passes the test, and is neither a plain word such as `None` nor code."""
-
-    def reach(data: bytes, at: int) -> int:
-        head = data[at : at + _LOOKED_AT]
-        if _HARMLESS.match(head) or _CODE.match(head) or (not numbers and _NUMBER.match(head)):
-            return -1
-        if test is not None and not test(head):
-            return -1
-        end, _ = _value(data, at)
-        return end if end - at >= least else -1
-
-    return reach
-
-
-def _first_word(data: bytes) -> bytes:
-    found = _BARE.match(data)
-    return found[0] if found else b""
-
-
-def _random_word(head: bytes) -> bool:
-    return looks_random(_first_word(head))
-
-
-def _not_hexadecimal(head: bytes) -> bool:
-    word = _first_word(head)
-    return looks_random(word) and re.fullmatch(rb"(?:0x)?[0-9a-fA-F:-]+", word) is None
-
-
-_USER_INFO = re.compile(rb"[^\s/\"'<>`]{1,300}@|[^\s\"'<>@/:`]{0,100}:(?!\d{1,5}/)[^\s\"'<>@`]{1,200}@")
-
-
-def _user_info(data: bytes, at: int) -> int:
-    """Name and password of an address; a name alone only where it looks like a key."""
-    found = _USER_INFO.match(data, at)
-    if found is None:
-        return -1
-    text = found[0][:-1]
-    is_secret = b":" in text or looks_random(text) or len(text) >= 24
-    return found.end() - 1 if is_secret and b"[redacted]" not in text else -1
-
-
-_END_OF_KEY = re.compile(rb"-----END[^\r\n-]{0,60}-----|Private-MAC:[^\r\n]*")
-
-
-def private_key(data: bytes, at: int) -> int:
-    """To the line that ends the key; a key that was cut off goes on to the end of the text."""
-    found = _END_OF_KEY.search(data, at)
-    return found.end() if found else len(data)
-
-
-def ends_key(line: bytes) -> bool:
-    """Whether a private key ends in this line."""
-    return _END_OF_KEY.search(line) is not None
 
 
 def _token(name: str, prefix: str, characters: str, least: int, flags: int = _MULTILINE) -> Form:
@@ -157,7 +62,7 @@ def _checked_token(name: str, prefix: str, characters: str, least: int) -> Form:
     run = run_of(characters, least)
 
     def reach(data: bytes, at: int) -> int:
-        return run(data, at) if looks_random(data[at : at + _LOOKED_AT]) else -1
+        return run(data, at) if looks_random(data[at : at + LOOKED_AT]) else -1
 
     return Form(name, prefix, reach)
 
@@ -251,6 +156,22 @@ def _web_token(data: bytes, at: int) -> int:
     return found.end() if found else -1
 
 
+_QUOTED_VALUE = re.compile(rb"(?:[\w.~+-]|%(?!26)[0-9A-Fa-f]{2}){4,}")
+_QUOTED_USER = re.compile(
+    rb"((?:[\w.~+-]|%(?!2F|40)[0-9A-Fa-f]{2}){0,80}%3A(?:[\w.~+!*-]|%(?!2F|40)[0-9A-Fa-f]{2}){1,200})%40", re.I
+)
+
+
+def _quoted_value(data: bytes, at: int) -> int:
+    found = _QUOTED_VALUE.match(data, at)
+    return found.end() if found else -1
+
+
+def _quoted_user_info(data: bytes, at: int) -> int:
+    found = _QUOTED_USER.match(data, at)
+    return found.end(1) if found else -1
+
+
 _HOOKS = (
     r"hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/webhookb2/"
     r"|outlook\.office(?:365)?\.com/webhook/|api\.telegram\.org/bot|hooks\.zapier\.com/hooks/catch/|/trigger/[\w-]{1,60}/with/key/"
@@ -260,14 +181,19 @@ _SCHEME = re.compile(rb"(?i)(?:bearer|basic|token|digest|negotiate|apikey|bot|ke
 _TO_SPACE = run_of(r"^\s\"'<>`", 4)
 _STRONG = (
     "passw(?:or)?d|passwd|passphrase|contrase(?:n|\\xc3\\xb1)a|secret|api[_.-]?key|access[_.-]?key|auth[_.-]?key|account[_.-]?key"
-    "|service[_.-]?key|client[_.-]?key|private[_.-]?key|priv[_.-]?key|signing[_.-]?key|encryption[_.-]?key|storage[_.-]?key"
+    "|service[_.-]?key|app(?:lication)?[_.-]?key|code[_.-]?verifier|client[_.-]?key|private[_.-]?key|priv[_.-]?key|signing[_.-]?key|encryption[_.-]?key|storage[_.-]?key"
     "|subscription[_.-]?key|license[_.-]?key|shared[_.-]?access[_.-]?(?:key|signature)|db[_.-]?pass|key[_.-]?pass|credential"
     "|(?:auth|access|refresh|bearer|id|session|security|private|personal|deploy|bot|oauth)[_.-]?token|connection[_.-]?string"
+)
+# {"name": "DB_PASSWORD", "value": "…"}, also over two lines of YAML.
+_NAMED = (
+    r"(?:name|key)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?[\w.-]{{0,40}}(?:{})[\w.-]{{0,40}}[\"']?,?\s{{1,40}}"
+    r"[\"']?value[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?"
 )
 OTHERS = (
     Form("private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[0-9]", private_key),
     Form("json web token", _AFTER.format(_DASHED) + "ey[JA]", _web_token),
-    Form("credentials in an address", r"[a-z][a-z0-9+.-]{1,20}://", _user_info, flags=_CASELESS),
+    Form("credentials in an address", r"[a-z][a-z0-9+.-]{1,20}://", user_info, flags=_CASELESS),
     Form("webhook", _HOOKS, _TO_SPACE, flags=_CASELESS),
     Form(
         "signed address",
@@ -281,7 +207,7 @@ OTHERS = (
         value(6, lambda head: _SCHEME.match(head) is None), flags=_CASELESS,
     ),
     Form("bearer", rf"{_START}bearer[ \t]{{1,4}}", value(16), flags=_CASELESS),
-    Form("basic", rf"{_START}(?:basic|token)[ \t]{{1,4}}", value(12, _random_word), flags=_CASELESS),
+    Form("basic", rf"{_START}(?:basic|token)[ \t]{{1,4}}", value(12, random_word), flags=_CASELESS),
     Form("cookie", r"(?:^|[^a-z])(?:set-)?cookie(?:\\?[\"'])?:[ \t]{0,4}(?:\\?[\"'])?", run_of(r"^\r\n\"'", 4), flags=_CASELESS),
     Form("secret by its name", rf"(?:{_STRONG})[\w.-]{{0,40}}{_ASSIGNS}", value(4, numbers=True), flags=_CASELESS),
     Form(
@@ -290,15 +216,34 @@ OTHERS = (
         value(4, lambda head: not head.startswith((b"/", b"~"))), flags=_CASELESS,
     ),
     Form("variable", rf"{_START}[A-Z][A-Z0-9_]{{0,60}}_(?:TOKEN|KEY|PAT|PWD|PASS|PW|AUTH|COOKIE|DSN|WEBHOOK|JWT)=[\"']?", value(6)),
-    Form("token by its name", rf"(?:token|[_-]pat|auth|sid|session|session[_-]?id|jwt|cookie|signature|dsn){_ASSIGNS}", value(8, _random_word), flags=_CASELESS),
-    Form("key by its name", rf"key{_ASSIGNS}", value(16, _not_hexadecimal), flags=_CASELESS),
+    Form("token by its name", rf"(?:token|[_-]pat|auth|sid|device_code|session|session[_-]?id|jwt|cookie|signature|dsn){_ASSIGNS}", value(8, random_word), flags=_CASELESS),
+    Form("key by its name", rf"key{_ASSIGNS}", value(16, not_hexadecimal), flags=_CASELESS),
     Form(
         "option", r"(?:^|[\s\"'])--?[\w.-]{0,40}(?:passw(?:or)?d|passwd|passphrase|secret|api[_-]?key|access[_-]?key|credentials?|[_-]pwd|[_-]pat)[ \t]{1,4}[\"']?",
         value(4, lambda head: not head.startswith(b"-"), numbers=True), flags=_CASELESS,
     ),
-    Form("token option", r"(?:^|[\s\"'])--?[\w.-]{0,40}token[ \t]{1,4}[\"']?", value(8, _random_word), flags=_CASELESS),
+    Form("token option", r"(?:^|[\s\"'])--?[\w.-]{0,40}token[ \t]{1,4}[\"']?", value(8, random_word), flags=_CASELESS),
+    Form("secret beside its name", rf"(?:{_STRONG})[\w.-]{{0,40}}[ \t]{{0,40}}(?:[ \t]|[|]|│|┃|→|->|is:?[ \t])[ \t]{{0,40}}", value(6, random_word), flags=_CASELESS),
+    Form("secret in a block", rf"(?:{_STRONG})[\w.-]{{0,40}}[\"']?:[ \t]{{0,4}}[|>][-+]?[ \t]{{0,4}}\r?\n[ \t]{{1,40}}", value(4, numbers=True), flags=_CASELESS),
+    Form("token beside its name", rf"{_START}token (?:is|was):?[ \t]{{1,4}}[\"']?", value(8, random_word), flags=_CASELESS),
+    Form("login", _START + r"(?:wandb|comet|neptune|clearml|huggingface-cli|hf auth)[ \t]login[ \t]{1,4}(?:--relogin[ \t]{1,4})?", value(32, random_word)),
+    Form("element", rf"<[\w:.-]{{0,40}}(?:{_STRONG}|token|pwd)[\w.-]{{0,40}}>", value(4, numbers=True), flags=_CASELESS),
+    Form("named value", _NAMED.format(_STRONG), value(4, numbers=True), flags=_CASELESS),
+    Form("named token", _NAMED.format("token|_key|_pwd|_pat"), value(8, random_word), flags=_CASELESS),
+    Form("pair", rf"[\"'][\w.-]{{0,40}}(?:{_STRONG}|token|cookie)[\w.-]{{0,40}}[\"'],[ \t]{{0,4}}[bu]?[\"']", value(8, random_word), flags=_CASELESS),
+    Form("digest", r"digest[ \t][^\r\n]{0,400}[ ,]response=[\"']?", run_of("0-9a-f", 8), flags=_CASELESS),
+    Form("field", r"type=[\"']password[\"'][^<>\r\n]{0,200}[ \t]value=[\"']", value(1, numbers=True), flags=_CASELESS),
+    Form("cell", rf"(?:{_STRONG})[\w.-]{{0,40}}</t[dh]>\s{{0,8}}<td[^<>]{{0,80}}>", value(4, numbers=True), flags=_CASELESS),
+    Form("kaggle", r"\"username\":[ ]?\"[^\"\r\n]{1,80}\",[ ]?\"key\":[ ]?\"", value(16), flags=_CASELESS),
+    Form("refused input", r"input_value=[\"']", value(8, random_word)),
+    Form("oracle", r":oracle:\w{2,6}:[\w.$-]{1,60}/", run_of(r"^\s\"'<>`@", 1), flags=_CASELESS),
+    Form("user and password in a call", r"(?:auth[ \t]?=[ \t]?|login|basicauth)\([ \t]?[\"'][^\"'\r\n]{1,80}[\"'],[ \t]{0,2}[\"']", value(4, numbers=True), flags=_CASELESS),
+    Form("quoted query", r"(?:%3F|%26)[a-z_-]{0,20}(?:token|key|secret|password|pwd|sig|signature|auth|code)%3D", _quoted_value, flags=_CASELESS),
+    Form("quoted address", r"[a-z]%3A%2F%2F", _quoted_user_info, flags=_CASELESS),
+    Form("secrets manager", r"Secret(?:String|Binary)\\{0,3}[\"']:[ ]?b?\\{0,3}[\"']", run_of(r"^\r\n", 4)),
+    Form("pgpass", _START + r"[\w.*-]{1,80}:5432:[\w*-]{1,60}:[\w*-]{1,60}:", value(6, random_word)),
     Form("netrc", _START + r"login[ \t]{1,4}[^\s]{1,80}[ \t]{1,4}password[ \t]{1,4}", value(1, numbers=True), flags=_CASELESS),
     Form("user and password", _START + r"curl\b[^\r\n]{0,300}[ \t](?:-u|--user)[ =]?[ \t]{0,2}[\"']?[\w.@-]{1,64}:", value(1, numbers=True)),
-    Form("short option", _START + r"(?:mysql|mysqldump|mysqladmin|mariadb|sshpass)\b[^\r\n]{0,300}[ \t]-p[ \t]?[\"']?", value(4, numbers=True)),
+    Form("short option", _START + r"(?:(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|7z[ar]?)\b[^\r\n]{0,300}[ \t]-p[ \t]?|(?:un)?zip\b[^\r\n]{0,300}[ \t]-P[ \t]?|ldap\w{3,12}\b[^\r\n]{0,300}[ \t]-w[ \t]|openssl\b[^\r\n]{0,300}[ \t]pass:)[\"']?", value(4, numbers=True)),
 )  # fmt: skip
 FORMS = TOKENS + OTHERS

@@ -15,12 +15,14 @@ from urllib.parse import quote
 import hyperscan
 
 from phalanx.sources.database import Occurrence, compiled, scan
-from phalanx.sources.secret_forms import FORMS, ends_key, private_key
+from phalanx.sources.secret_forms import FORMS
+from phalanx.sources.secret_reach import ends_key, private_key
 
 HIDDEN = "[redacted]"
 _HIDDEN = HIDDEN.encode()
 _SHORTEST = 8
 _LIKE_A_SECRET = b"0aB1cD2eF3gH" * 12
+_LONGEST_BEFORE = 256  # bytes of a line that may name the value below it
 _LONGEST_KEY = 400  # lines; a private key that never ends was cut off, and what follows is output again
 
 
@@ -61,10 +63,11 @@ def _without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
     return b"".join((*parts, data[done:]))
 
 
-def _redacted(data: bytes) -> tuple[bytes, bool]:
-    """The bytes without secrets, and whether they end within a private key."""
-    spans, is_open = _spans(data)
-    return _without(data, spans), is_open
+def _redacted(data: bytes, before: bytes = b"") -> tuple[bytes, bool]:
+    """The bytes without secrets, and whether they end within a private key. `before`: the line before them, which may name one."""
+    spans, is_open = _spans(before + data)
+    start = len(before)
+    return _without(data, [(max(low, start) - start, high - start) for low, high in spans if high > start]), is_open
 
 
 def redact(text: str) -> str:
@@ -178,12 +181,19 @@ def _ends_within(text: bytes, value: bytes) -> bool:
     return False
 
 
+def _last_line(piece: bytes) -> bytes:
+    """The last line with its end, if there is one that is whole and short."""
+    start = piece.rfind(b"\n", 0, len(piece) - 1) + 1
+    return piece[start:] if piece.endswith(b"\n") and len(piece) - start <= _LONGEST_BEFORE else b""
+
+
 class OutputRedactor:
     """Takes secrets out of a stream of output, piece by piece; a piece ends at the end of a line."""
 
     def __init__(self) -> None:
         self._key_lines = 0  # how many more lines may belong to a private key
         self._values: tuple[bytes, ...] = ()
+        self._before = b""  # the line before what comes next: a name may stand above its value
 
     def hide(self, values: Iterable[str]) -> None:
         """Take these out, too, whatever they look like."""
@@ -193,6 +203,7 @@ class OutputRedactor:
     def clean(self, piece: bytes) -> bytes:
         """The piece without secrets; quickly unchanged if it holds none."""
         cleaned, self._key_lines = self._cleaned(piece)
+        self._before = b"" if self._key_lines else _last_line(piece)
         return cleaned
 
     def is_settled(self, beginning: bytes) -> bool:
@@ -200,7 +211,7 @@ class OutputRedactor:
         if any(_ends_within(beginning, value) for value in self._values):
             return False
         longer = beginning + _LIKE_A_SECRET + b"@host"  # as the password of an address, too
-        return not self._key_lines and _redacted(longer)[0] == longer
+        return not self._key_lines and _redacted(longer, self._before)[0] == longer
 
     def _cleaned(self, piece: bytes) -> tuple[bytes, int]:
         for value in self._values:
@@ -209,7 +220,7 @@ class OutputRedactor:
         key_lines = self._key_lines
         if key_lines:
             piece, key_lines = self._pass_key(piece, key_lines, hidden)
-        cleaned, is_open = _redacted(piece)
+        cleaned, is_open = _redacted(piece, self._before)
         if is_open:
             end = piece[len(piece.rstrip(b"\r\n")) :]
             return b"".join(hidden) + cleaned + end, _LONGEST_KEY
