@@ -14,25 +14,24 @@ from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, r
 from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks
 from phalanx.sources.user_code import condition_above, source_line
 
-# Functions that return only when other ranks have come, by the file they stand in.
-_COLLECTIVES = (
-    ("torch/distributed/distributed_c10d.py", re.compile(
-        r"(?:all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all|barrier|monitored_barrier|send|recv"
-        r"|batch_isend_irecv)(?:_coalesced|_into_tensor|_tensor|_object|_object_list|_single)?$")),
-    ("torch/distributed/_functional_collectives.py", re.compile(r"wait_tensor|all_\w+|reduce_scatter\w*|broadcast\w*")),
-    ("torch/distributed/pipelining/schedules.py", re.compile(r"_wait_batch_p2p$")),
-    ("jax/experimental/multihost_utils.py", re.compile(r"process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal")),
-    ("horovod/torch/mpi_ops.py", re.compile(r"synchronize|barrier|join|allreduce\w*|allgather\w*|broadcast\w*|alltoall\w*")),
-    ("horovod/tensorflow/", re.compile(r"_?(?:allreduce|allgather|broadcast|alltoall|join|barrier)\w*")),
-    ("mpi4py", re.compile(r"[A-Za-z]+")),
-)  # fmt: skip
-_STARTS = (
-    ("torch/distributed/distributed_c10d.py", re.compile(r"init_process_group|new_group|_store_based_barrier|split_group")),
-    ("torch/distributed/rendezvous.py", re.compile(r".")),
-    ("horovod/common/basics.py", re.compile(r"init$")),
-    ("tensorflow/python/distribute/collective_all_reduce_strategy.py", re.compile(r"_initialize_multi_worker|__init__")),
-    ("jax/_src/distributed.py", re.compile(r"initialize")),
-)  # fmt: skip
+# Functions that return only when other ranks have come, each behind the file it stands in.
+_COLLECTIVES = re.compile(
+    r"torch/distributed/distributed_c10d\.py (?:(?:all_reduce|reduce|broadcast|all_gather|gather|scatter|reduce_scatter|all_to_all"
+    r"|barrier|monitored_barrier|send|recv|batch_isend_irecv)(?:_coalesced|_into_tensor|_tensor|_object|_object_list|_single)?)$"
+    r"|torch/distributed/_functional_collectives\.py (?:wait_tensor|all_\w|reduce_scatter|broadcast)"
+    r"|torch/distributed/pipelining/schedules\.py _wait_batch_p2p$"
+    r"|jax/experimental/multihost_utils\.py (?:process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal)"
+    r"|horovod/torch/mpi_ops\.py (?:synchronize|barrier|join|allreduce|allgather|broadcast|alltoall)"
+    r"|horovod/tensorflow/\S* _?(?:allreduce|allgather|broadcast|alltoall|join|barrier)"
+    r"|mpi4py\S* [A-Za-z]"
+)
+_STARTS = re.compile(
+    r"torch/distributed/distributed_c10d\.py (?:init_process_group|new_group|_store_based_barrier|split_group)"
+    r"|torch/distributed/rendezvous\.py "
+    r"|horovod/common/basics\.py init$"
+    r"|tensorflow/python/distribute/collective_all_reduce_strategy\.py (?:_initialize_multi_worker|__init__)"
+    r"|jax/_src/distributed\.py initialize"
+)
 # A graph of TensorFlow that runs: a rank that stands in it and computes nothing waits for the other workers.
 _GRAPHS = "tensorflow/python/eager/execute.py"
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
@@ -96,61 +95,66 @@ def position_of(
     main = stacks.main
     if main is None or not main.frames:
         return RankPosition(rank, Doing.UNKNOWN, pid=stacks.pid)
-    doing, call = doing_of(main.frames, outstanding)
-    if doing is Doing.ELSEWHERE and (is_idle or outstanding) and (graph := _graph_of(main.frames)):
-        doing, call = Doing.COLLECTIVE, graph
     # the module's own frame is the last to go; after it only what was registered for the end, and threads that are waited for
     leaving = all(frame.function != "<module>" and "runpy" not in frame.path for frame in main.frames)
-    mine = [frame for frame in main.frames if frame.is_user_code]
-    if leaving and not mine:
-        others = [
-            thread.frames for thread in stacks.threads if thread is not main and not thread.name.startswith(OUR_THREADS)
-        ]
-        mine = [frame for frames in others for frame in frames if frame.is_user_code] or [
-            frames[-1] for frames in others if frames
-        ]
-    frame = mine[-1] if mine else main.frames[-1]
-    source = source_line(frame.file, frame.line)
-    innermost_is_users = main.frames[-1] is frame
-    if doing is Doing.ELSEWHERE and innermost_is_users and (native := _WAIT_CALL.search(source)) is not None:
-        # Work.wait() is native, as is a store's get(): no frame of its own. Sends and receives are not counted by every backend.
-        made = request_at(frame.file, frame.line)
-        if made is not None or outstanding:
-            doing, call = Doing.COLLECTIVE, name_of(made) if made is not None else native["store"] or "wait"
-    asleep = _SLEEP.search(source) if innermost_is_users else None
-    under = condition_above(main.frames)
+    mine = tuple(frame for frame in main.frames if frame.is_user_code)
+    last = (mine or (leaving and _beside(stacks)) or main.frames)[-1]
+    frame = Frame(last.file, last.line, last.function, source_line(last.file, last.line))
+    is_innermost = main.frames[-1] is last
+    doing, call = _doing(main.frames, frame, outstanding, is_idle=is_idle, is_innermost=is_innermost)
+    asleep = _SLEEP.search(frame.source) if is_innermost else None
+    condition, above = condition_above(main.frames) or ("", None)
+    elsewhere = doing is Doing.ELSEWHERE
     return RankPosition(
         rank,
         doing,
         call,
-        Frame(frame.file, frame.line, frame.function, source),
-        under[0] if under else "",
-        under[1] if under else None,
+        frame,
+        condition,
+        above,
         asleep is not None,
         float(asleep["seconds"] or 0) if asleep is not None else 0.0,
-        tuple(found for worker in workers if (found := _worker_frame(worker)) is not None)
-        if doing is Doing.DATA
-        else (),
-        None,
-        stacks.pid,
+        tuple(filter(None, map(_worker_frame, workers))) if doing is Doing.DATA else (),
+        pid=stacks.pid,
         partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
         passes=passes_of(main.frames, main.values),
         common=is_common_path(main.frames),
-        stack=tuple(one for one in main.frames if one.is_user_code),
-        leaving=leaving and doing is Doing.ELSEWHERE,
-        lock=lock_wait_of(stacks) if doing is Doing.ELSEWHERE and is_idle else None,
+        stack=mine,
+        leaving=leaving and elsewhere,
+        lock=lock_wait_of(stacks) if elsewhere and is_idle else None,
     )
+
+
+def _beside(stacks: ProcessStacks) -> tuple[Frame, ...]:
+    """Where the other threads of a rank that has left its script stand, in the user's code if they do."""
+    others = [one.frames for one in stacks.threads if one is not stacks.main and not one.name.startswith(OUR_THREADS)]
+    mine = tuple(frame for frames in others for frame in frames if frame.is_user_code)
+    return mine or tuple(frames[-1] for frames in others if frames)
+
+
+def _doing(
+    frames: tuple[Frame, ...], at: Frame, outstanding: bool | None, *, is_idle: bool, is_innermost: bool
+) -> tuple[Doing, str]:
+    """By the library's frames, then by the graph that runs, then by the user's own line."""
+    doing, call = doing_of(frames, outstanding)
+    if doing is not Doing.ELSEWHERE:
+        return doing, call
+    if (is_idle or outstanding) and (graph := _graph_of(frames)):
+        return Doing.COLLECTIVE, graph
+    if is_innermost and (native := _WAIT_CALL.search(at.source)) is not None:
+        # Work.wait() is native, as is a store's get(): no frame of its own. Sends and receives are not counted by every backend.
+        made = request_at(at.file, at.line)
+        if made is not None or outstanding:
+            return Doing.COLLECTIVE, name_of(made) if made is not None else native["store"] or "wait"
+    return doing, call
 
 
 def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tuple[Doing, str]:
     """By the library's frames below the user's innermost one; the function that the user called is the name people know."""
     below = _below(frames)
-    for frame in below:
-        if _matches(frame, _STARTS):
-            return Doing.CONNECT, frame.function
-    for frame in below:
-        if _matches(frame, _COLLECTIVES):
-            return Doing.COLLECTIVE, frame.function
+    for calls, doing in ((_STARTS, Doing.CONNECT), (_COLLECTIVES, Doing.COLLECTIVE)):
+        if (made := next((frame for frame in below if _is_in(frame, calls)), None)) is not None:
+            return doing, made.function
     paths = [frame.path for frame in below]
     if any(path.endswith(loader) for path in paths for loader in _LOADERS):
         return Doing.DATA, ""
@@ -180,22 +184,22 @@ def _below(frames: tuple[Frame, ...]) -> list[Frame]:
     return below[::-1]
 
 
-def _matches(frame: Frame, table: tuple[tuple[str, re.Pattern[str]], ...]) -> bool:
-    path, name = frame.path, frame.function.rsplit(".", 1)[-1]  # from Python 3.11 on py-spy tells the class, too
-    return any(part in path and pattern.match(name) for part, pattern in table)
+def _is_in(frame: Frame, calls: re.Pattern[str]) -> bool:
+    name = frame.function.rsplit(".", 1)[-1]  # from Python 3.11 on py-spy tells the class, too
+    return calls.search(f"{frame.path} {name}") is not None
 
 
 def _worker_frame(worker: ProcessStacks) -> Frame | None:
     """Where a data loader's worker is in the user's code; None for one that waits for work."""
-    if worker.main is None:
-        return None
-    mine = [frame for frame in worker.main.frames if frame.is_user_code]
-    inside = any("_utils/worker.py" in frame.file or "_utils/fetch.py" in frame.file for frame in worker.main.frames)
+    frames = worker.main.frames if worker.main is not None else ()
     # a forked worker has the script's own frames at its root: only those below the worker's loop count
-    if not inside or not mine:
-        return None
-    loop = max(number for number, frame in enumerate(worker.main.frames) if "_utils/" in frame.file)
-    later = [frame for frame in worker.main.frames[loop:] if frame.is_user_code]
+    loops = [
+        number
+        for number, frame in enumerate(frames)
+        if "_utils/worker.py" in frame.file or "_utils/fetch.py" in frame.file
+    ]
+    later = [frame for frame in frames[loops[-1] :] if frame.is_user_code] if loops else []
     if not later:
         return None
-    return Frame(later[-1].file, later[-1].line, later[-1].function, source_line(later[-1].file, later[-1].line))
+    last = later[-1]
+    return Frame(last.file, last.line, last.function, source_line(last.file, last.line))
