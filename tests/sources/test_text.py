@@ -9,7 +9,7 @@ import pytest
 
 from phalanx.sources import find_inputs
 from phalanx.sources.records import read_record
-from phalanx.sources.text import clean, clean_text, shown_name
+from phalanx.sources.text import clean, clean_text, shown_name, without_numbers
 
 from ..conftest import Diagnose
 
@@ -56,3 +56,8 @@ def test_records_hold_no_codes_for_terminals() -> None:
 
 def test_a_record_of_a_rank_that_cannot_be() -> None:
     assert read_record("exit_codes.json", b'{"' + b"9" * 5000 + b'": 1}', None) is None
+
+
+def test_messages_that_differ_in_numbers_only_are_alike() -> None:
+    one, other = "rank 3 got 0x7f3a after 1.5e-3 s at 10:00:01", "rank 12 got 0xbeef after 22 s at 11:30:59"
+    assert without_numbers(one) == without_numbers(other) == "rank # got # after # s at #"

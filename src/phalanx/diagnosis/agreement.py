@@ -16,6 +16,7 @@ from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, EventKind, Role
 from phalanx.sources import FileSurvey
 from phalanx.sources.metrics import Reading
+from phalanx.sources.text import NUMBER, without_numbers
 
 _FEWEST = 2  # times that ranks must differ: one line may be cut or printed before the first synchronisation
 _AT_THE_END = "after the last step"
@@ -23,7 +24,6 @@ _OF_A_PART = re.compile(r"shard|\blocal\b|partition|\bstage\b|expert", re.I)  # 
 _OF_A_PROCESS = re.compile(r"host|node|proc|worker|pod|machine|task|trainer", re.I)  # names of files
 # The call that joins the group is missing, the launcher is another than the library looks for, or it belongs to another MPI.
 _OF_LONE_PROCESSES = ("fix-distributed-api-usage", "fix-communication-configuration", "fix-dependency-version")
-_NUMBERS = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def find_disagreements(history: History) -> list[Claim]:
@@ -55,7 +55,7 @@ def _each_alone(history: History) -> list[Claim]:
 def _hosts_alone(history: History) -> list[Claim]:
     """The same for files that are named after hosts or processes, and so not after ranks."""
     files = [file for file in history.seen.files if file.rank is None and file.world_sizes]
-    names = {_NUMBERS.sub("#", file.name) for file in files}
+    names = {without_numbers(file.name) for file in files}
     trained = all(any(entry.metrics is not None for entry in file.ranks.values()) for file in files)
     if len(files) < 2 or len(names) != 1 or not _OF_A_PROCESS.search(names.pop()) or not trained:
         return []
@@ -91,7 +91,7 @@ def _several_alone(history: History) -> list[Claim]:
 
 def _is_told_twice(readings: list[Reading]) -> bool:
     """Each place of the course was reported by as many lines of the same words as any other, and by more than one."""
-    told = Counter((reading.at, _NUMBERS.sub("#", reading.text)) for reading in readings)
+    told = Counter((reading.at, without_numbers(reading.text)) for reading in readings)
     return len({at for at, _ in told}) > 1 and set(told.values()) != {1} and len(set(told.values())) == 1
 
 
@@ -159,7 +159,7 @@ def _same_order_again(history: History) -> list[Claim]:
     seen = [by_epoch for by_epoch in printed.values() if len(by_epoch) >= _FEWEST]
     if not seen or any(len({event.data["value"] for event in by_epoch.values()}) > 1 for by_epoch in seen):
         return []
-    numbers = [int(number) for number in re.findall(r"-?\d+", str(next(iter(seen[0].values())).data["value"]))]
+    numbers = [int(number) for number in NUMBER.findall(str(next(iter(seen[0].values())).data["value"]))]
     if numbers == sorted(numbers):
         return []
     summary = "{ranks} take their samples in the same order in every epoch: the sampler is not told the epoch, so it mixes the data once and for all."

@@ -7,16 +7,13 @@ import signal
 
 from phalanx.diagnosis.claim import Claim
 from phalanx.diagnosis.history import History
+from phalanx.diagnosis.stack_state import WAITS
 from phalanx.model import Event
 
 _CRASH_CODES = {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 _REFUSALS = (1, 2)  # an exception, or an argument that a parser does not take
 _OF_LAUNCHERS = re.compile(
     r"^\s|torch/distributed|^Traceback|^[=*-]{3,}|^\w[\w.]*Error\b|FAILED$|^Failures:|^Root Cause|^\[\d+\]:|^<NO_OTHER|\*{6,}|^[WIE]\d{4} "
-)
-# Functions of libraries in which ranks exchange something; the backward pass of a wrapped model is one.
-_EXCHANGES = re.compile(
-    r"_engine_run_backward|\.backward\(|all_?reduce|all_?gather|reduce_?scatter|broadcast|barrier|all_to_all|synchronize|^wait |recv"
 )
 
 
@@ -56,4 +53,4 @@ def may_be_the_same(cut: Event, claim: Claim) -> bool:
     own = cut.user_frame
     is_elsewhere = own is not None and bool(places) and own.place not in places
     innermost = cut.frames[-1]
-    return not (is_elsewhere and _EXCHANGES.search(f"{innermost.function} {innermost.source}"))
+    return not (is_elsewhere and WAITS.search(f"{innermost.function} {innermost.source}"))

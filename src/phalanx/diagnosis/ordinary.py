@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from phalanx.diagnosis.claim import Claim
 from phalanx.diagnosis.history import History
 from phalanx.knowledge.figures import distributed_share, fault_count
 from phalanx.knowledge.rule import Claims
 from phalanx.model import Event
+from phalanx.sources.text import without_numbers
 
 
 def is_distributed(claim: Claim, history: History) -> tuple[bool, str]:
@@ -51,5 +50,5 @@ def _same_everywhere(claim: Claim, history: History) -> bool:
 
 def _fingerprint(event: Event) -> tuple[str, str, int]:
     frame = event.user_frame
-    text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?", "#", str(event.data.get("headline", event.text)))[:200]
+    text = without_numbers(str(event.data.get("headline", event.text)))[:200]
     return (text, frame.file if frame else "", frame.line if frame else 0)

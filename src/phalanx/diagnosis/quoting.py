@@ -9,6 +9,7 @@ from phalanx.diagnosis.claim import Claim, Proof
 from phalanx.diagnosis.headline import frame_of
 from phalanx.model import Evidence, Place, Role
 from phalanx.sources.secrets import redact
+from phalanx.sources.text import without_numbers
 from phalanx.sources.user_code import source_line
 
 _MOST_EVIDENCE = 12
@@ -16,7 +17,6 @@ _LONGEST = 600
 _NAME = re.compile(
     r"^(?:what\(\): +|[\w.:]+: )"
 )  # of the exception, which libraries and wrappers spell in their own way
-_VARIES = re.compile(r"0x[0-9a-f]+|\d+(?:[.:]\d+)*", re.I)
 
 
 def evidence_of(proofs: Sequence[Proof]) -> tuple[Evidence, ...]:
@@ -28,7 +28,7 @@ def evidence_of(proofs: Sequence[Proof]) -> tuple[Evidence, ...]:
         if place in lines:
             continue  # one line may answer several demands of a rule
         lines.add(place)
-        text = _VARIES.sub("#", _NAME.sub("", " ".join(proof.event.text.split()))[:_LONGEST])
+        text = without_numbers(_NAME.sub("", " ".join(proof.event.text.split()))[:_LONGEST])
         same = next((known for known in alike if text in known), text)  # a `what():` repeats its exception's words
         alike.setdefault(same, []).append(proof)
     return tuple(_quoted(same) for same in list(alike.values())[:_MOST_EVIDENCE])

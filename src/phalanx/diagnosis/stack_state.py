@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from phalanx.blame import Doing
 from phalanx.model import Event, EventKind
 
-_WAITS = re.compile(
+# Functions and lines in which ranks wait for one another; the backward pass of a wrapped model is one.
+WAITS = re.compile(
     r"all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|synchronize|\bwait\b|recv|_engine_run_backward|\bbackward\b|run_backward"
     r"|init_process_group|rendezvous|monitored|all_to_all|poll|mpi_ops"
 )
@@ -26,7 +27,7 @@ def doing_of(event: Event) -> Doing:
     if any(_FEEDS.search(f"{frame.path} {frame.function}") for frame in event.frames):
         return Doing.DATA
     inner = event.frames[-_INNERMOST:]
-    if any(_WAITS.search(frame.function) or _WAITS.search(frame.source) for frame in inner):
+    if any(WAITS.search(frame.function) or WAITS.search(frame.source) for frame in inner):
         return Doing.WAITING
     return Doing.RUNNING
 

@@ -20,13 +20,20 @@ _FEWEST_RANKS = 3  # of which two agree
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _CLOCK = re.compile(r"\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[IWEFC]\d{4} ")
 # What a number is about, told by the words around it, and what it means that ranks differ in it.
-_ABOUT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"world[_ ]?size|\bnranks|\bn?procs?\b|process(?:es)?\b", re.I), "world-size-differs"),
-    (re.compile(r"master[_ ]?port|\bmaster\b", re.I), "master-port-differs"),
-    (re.compile(r"\bparam\w*|vocab\w*|\bwords\b|\blayers?\b|\bhidden\w*|\bclasses\b|\bheads?\b|embedding", re.I), "model-differs-between-ranks"),
-    (re.compile(r"(?:torch|numpy|cuda|nccl|python|version)\W{0,3}$", re.I), "versions-differ-between-ranks"),
-    (re.compile(r"\bbatches\b|\bsteps\b|\biterations\b|\bsamples?\b|\bexamples\b|\brecords\b|\brows\b|\bimages\b|\bfiles\b|\bsequences\b", re.I), "uneven-steps"),
-)  # fmt: skip
+_ABOUT = re.compile(
+    r"(?P<world>world[_ ]?size|\bnranks|\bn?procs?\b|process(?:es)?\b)|(?P<port>master[_ ]?port|\bmaster\b)"
+    r"|(?P<model>\bparam\w*|vocab\w*|\bwords\b|\blayers?\b|\bhidden\w*|\bclasses\b|\bheads?\b|embedding)"
+    r"|(?P<version>(?:torch|numpy|cuda|nccl|python|version)\W{0,3}$)"
+    r"|(?P<data>\bbatches\b|\bsteps\b|\biterations\b|\bsamples?\b|\bexamples\b|\brecords\b|\brows\b|\bimages\b|\bfiles\b|\bsequences\b)",
+    re.I,
+)
+_CAUSES = {
+    "world": "world-size-differs",
+    "port": "master-port-differs",
+    "model": "model-differs-between-ranks",
+    "version": "versions-differ-between-ranks",
+    "data": "uneven-steps",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +111,7 @@ def _odd(rows: dict[int, _Numbers], place: int) -> Statement | None:
     (rank,) = odd
     common = next(value for other, value in values.items() if other != rank)
     before, _, after = rows[rank].around[place].partition("|")
-    for pattern, cause in _ABOUT:
-        found = pattern.search(_NUMBER.split(before)[-1]) or pattern.match(after.lstrip(" -_"))
-        if found is not None:
-            return Statement(rank, cause, found[0].strip(" :=\t"), values[rank], common)
-    return None
+    found = _ABOUT.search(_NUMBER.split(before)[-1]) or _ABOUT.match(after.lstrip(" -_"))
+    if found is None:
+        return None
+    return Statement(rank, _CAUSES[str(found.lastgroup)], found[0].strip(" :=\t"), values[rank], common)

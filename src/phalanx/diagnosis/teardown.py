@@ -7,16 +7,15 @@ Exception in _cleanup / __del__ / _exit_function                  what breaks af
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from phalanx.model import Event, EventKind
+from phalanx.sources.readers.native_aborts import ANNOUNCED
 
 _FINALIZERS = frozenset(
     ("__del__", "_cleanup", "_exit_function", "_run_exitfuncs", "_shutdown", "_run_finalizers", "_shutdown_workers")
 )
 _WATCHDOG = "nccl-watchdog"
-_OF_WATCHDOGS = re.compile(r"[Ww]atchdog (?:caught|thread terminated)|[Cc]aught collective operation timeout")
 
 
 def announced_by_watchdog(events: Iterable[Event]) -> frozenset[int]:
@@ -46,7 +45,7 @@ def _is_abort_of_watchdog(event: Event, announced: dict[str, int]) -> bool:
     """A native exception that a watchdog throws to end its process, or that follows its announcement in the same file."""
     if event.source != "native" or not announced:
         return False
-    return _OF_WATCHDOGS.search(event.text) is not None or event.line > announced.get(event.file, event.line)
+    return ANNOUNCED.search(event.text) is not None or event.line > announced.get(event.file, event.line)
 
 
 def _is_finalizer(event: Event) -> bool:

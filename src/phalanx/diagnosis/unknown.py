@@ -13,6 +13,7 @@ from phalanx.diagnosis.stage import assumed_stage, stage_of
 from phalanx.knowledge.rule import Blame, Claims
 from phalanx.model import Confidence, Event, Role
 from phalanx.sources.readers.tracebacks import TRUNCATED
+from phalanx.sources.text import without_numbers
 
 _OF_ARGUMENTS = ("ValueError", "TypeError", "AssertionError", "KeyError", "IndexError", "NotImplementedError")
 # What an exit status alone says.
@@ -83,7 +84,7 @@ def _is_launchers_own(event: Event) -> bool:
 
 def _alike(event: Event) -> str:
     """Exceptions that differ in numbers and addresses only are the same."""
-    return re.sub(r"0x[0-9a-f]+|\d+", "#", str(event.data.get("headline", event.text)))[:160]
+    return without_numbers(str(event.data.get("headline", event.text)))[:160]
 
 
 def _from_exceptions(events: list[Event], history: History) -> Claim:

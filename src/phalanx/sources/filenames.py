@@ -9,12 +9,13 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
+from phalanx.sources.text import NUMBER
+
 _SURE = re.compile(r"(?:^|[^a-z])(?:global[_-]?)?rank[-_.=]?(?P<rank>\d{1,5})(?!\d)", re.I)
 _TORCHRUN = re.compile(r"(?:^|/)attempt_\d+/(?P<rank>\d{1,5})/(?:stdout|stderr|error)\.?\w*$")
 _STREAM_IN_NUMBER = re.compile(r"(?:^|/)(?P<rank>\d{1,5})/(?:stdout|stderr|out|err|output|log|error)[\w.]*$", re.I)
 _ROLE = re.compile(r"(?:^|[^a-z])(?P<role>chief|master|worker|trainer|task|proc(?:ess)?|replica|gpu|ps|evaluator)[-_.]?(?P<index>\d{1,5})(?!\d)", re.I)  # fmt: skip
 _BARE_ROLE = re.compile(r"(?:^|[^a-z])(?P<role>chief|master)(?:[^a-z]|$)", re.I)
-_NUMBER = re.compile(r"\d+")
 # The log of a host's kernel or system is no rank's, whatever number the host has.
 _SYSTEM = re.compile(r"(?:^|/)(?:dmesg|kern(?:el)?|syslog|journal(?:ctl)?|messages|console-host)(?:[^a-z]|$)", re.I)
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
@@ -80,7 +81,7 @@ def _ranks_by_template(names: Sequence[str]) -> dict[str, int]:
     groups: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for name in names:
         path = _stripped(name)
-        for match in _NUMBER.finditer(path):
+        for match in NUMBER.finditer(path):
             template = path[: match.start()] + "#" + path[match.end() :]
             if len(match[0]) <= 5 and not re.search(
                 r"(?:node|host|agent|attempt|restart|part|chunk)[-_.]?#", template, re.I

@@ -15,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import chain, compress, pairwise
 
+from phalanx.sources.shapes import FOLDED
+
 _NARROWEST, _WIDEST = 60, 400  # columns
 _USUAL = frozenset((80, 100, 120, 132, 160, 200, 240))  # the widths of terminals: there one long line is enough
 _FEWEST = 4  # lines of the full width, else
@@ -24,7 +26,6 @@ _MOST_BEGINNINGS = 0.3  # of the breaks behind which a line seems to begin
 _LONGEST = 64  # lines that are joined to one
 _OPENING = 6  # characters by which beginnings of lines are compared
 _FRAME = re.compile(rb"File \"[^\"\n]{1,400}\", line \d+, in [\w<]")
-_DIGITS = re.compile(rb"\d+")
 _WORDS = re.compile(rb"[\w./\"']")
 _BEGINS = re.compile(
     rb"\s*(?:Traceback \(|File \"|\[(?:rank|default)\d|\[\d+(?:,\d+)?\]<std|\[?\d{4}-\d\d-\d\d|[IWEF]\d{4} \d\d:|\[?(?:INFO|WARN|ERROR|DEBUG|CRITICAL)\w*\b|"
@@ -90,7 +91,7 @@ def _length(line: bytes) -> int:
 
 
 def _opening(line: bytes) -> bytes:
-    return _DIGITS.sub(b"0", line[:_OPENING])
+    return line[:_OPENING].translate(FOLDED)
 
 
 class Unfolding:

@@ -8,6 +8,8 @@ LONGEST_LINE = 8192  # more than this of one line is never looked at
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ENDLESS = 1000
+NUMBER = re.compile(r"\d+")
+_VARIES = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*(?:e[+-]?\d+)?", re.I)
 # Numbers of some thousand digits cannot be read, and expressions take the square of a word's length. No program's word is as long.
 _ENDLESS_WORD = re.compile(r"(?<!\w)(\w{100})\w{900,}")
 
@@ -25,6 +27,11 @@ def without_endless_words(text: str) -> str:
     if len(text) < _ENDLESS or max(map(len, text.split()), default=0) < _ENDLESS:  # said at once of most texts
         return text
     return _ENDLESS_WORD.sub(r"\1…", text)
+
+
+def without_numbers(text: str) -> str:
+    """What stays of a message when another rank or another step says the same: numbers and addresses become `#`."""
+    return _VARIES.sub("#", text)
 
 
 def clean_text(text: str) -> str:

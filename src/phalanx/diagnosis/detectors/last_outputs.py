@@ -20,6 +20,7 @@ from phalanx.sources import FileSurvey
 from phalanx.sources.progress import Position
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.survey import RankSurvey
+from phalanx.sources.text import without_numbers
 
 _TOLD = frozenset(
     (EventKind.EXCEPTION, EventKind.EXIT, EventKind.STALL, EventKind.TIMEOUT, EventKind.STACK, EventKind.TRACE)
@@ -113,7 +114,7 @@ def _behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
 def _a_line_behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     """After the same step all others have said the same, and one has not come to that."""
     quiet = [rank for rank, one in ranks.items() if not one.said_after]
-    others = {_without_numbers(one.said_after) for one in ranks.values() if one.said_after}
+    others = {without_numbers(one.said_after) for one in ranks.values() if one.said_after}
     if len(quiet) != 1 or len(others) != 1 or _LEAVES.search(others.pop()):
         return
     said = next(one.said_after for one in ranks.values() if one.said_after)
@@ -128,10 +129,6 @@ def _announced_alone(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     said = ranks[loud[0]].said_after
     if _ANNOUNCED.search(_without_clock(said)) and ranks[loud[0]].entry.repeats == 1:
         yield "output.began-alone", loud[0], {"last": _named(ranks[loud[0]].at), "said": said[:_SHOWN]}
-
-
-def _without_numbers(text: str) -> str:
-    return re.sub(r"\d+(?:[.,:]\d+)*", "", text)
 
 
 def _without_clock(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 from phalanx.model import Frame
 from phalanx.model.bundle import rank_folder
 from phalanx.run.watch.recorder import Call, GroupState
+from phalanx.sources.text import NUMBER
 
 _LARGEST = 16 << 20
-_DIGITS = re.compile(r"\d+")
 _JOIN = "join"  # who is in Horovod's join takes part in whatever the others call
 
 Passes = tuple[tuple[str, int], ...]  # loops around a call, the outermost first: name of the counter, its value
@@ -36,7 +35,7 @@ class Made:
     def kind(self) -> tuple[str, int, str, str]:
         """The same for calls of one line, operation and name, numbers aside."""
         file, line = (self.frame.file, self.frame.line) if self.frame is not None else ("", 0)
-        return file, line, self.op, _DIGITS.sub("#", self.name)
+        return file, line, self.op, NUMBER.sub("#", self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 
 from phalanx.sources.progress import position_of
+from phalanx.sources.text import NUMBER
 
 _LOOKED_AT = 40  # lines a tick that are read; a rank that floods its output is counted, not read
 _KINDS = 512  # forms of lines that are remembered
 _KEPT = 120
-_NUMBER = re.compile(r"\d+")
 
 
 class OutputProgress:
@@ -69,7 +68,7 @@ class OutputProgress:
                 self.advances += 1
                 self.passed += 1
             else:
-                self._remember(_NUMBER.sub("#", text))
+                self._remember(NUMBER.sub("#", text))
 
     @property
     def step(self) -> int | None:

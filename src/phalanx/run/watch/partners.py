@@ -23,7 +23,6 @@ SENDS = ("send", "send_object_list", "isend")
 _RECEIVES = ("recv", "recv_object_list", "irecv")
 _ASYNCHRONOUS = ("isend", "irecv", "batch_isend_irecv")
 _PIPELINES = "_wait_batch_p2p"  # where PyTorch's pipeline schedules wait for both directions
-_NUMBER = re.compile(r"\d{1,7}")
 _MOST_IN_A_SENTENCE = 6
 
 
@@ -79,11 +78,15 @@ def partner_of(frames: Sequence[Frame], values: Sequence[Mapping[str, str]], ran
             continue
         sends = frame.function in SENDS
         other = told.get("dst" if sends else "src", "")
-        if _NUMBER.fullmatch(other):
+        if _is_number(other):
             tag = told.get("tag", "")
-            found = Partner(int(other), sends, int(tag) if _NUMBER.fullmatch(tag) else 0)
+            found = Partner(int(other), sends, int(tag) if _is_number(tag) else 0)
             return _with_aside(found, frames, values, rank, size)
     return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 8
 
 
 def request_at(file: str, line: int) -> ast.Call | None:

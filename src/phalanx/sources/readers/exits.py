@@ -45,9 +45,7 @@ _ONE_LINE: tuple[re.Pattern[str], ...] = (
     lazy(r"--local[_-]rank=(?P<rank>\d+).*returned non-zero exit status (?P<code>-?\d+)"),
     lazy(r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"),
     lazy(r"noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node \S+ exited on signal (?P<signal>\d+)"),
-    lazy(r"[Pp]rocess (?P<rank>\d+) exit with status code (?P<code>-?\d+)"),
-    lazy(r"ProcessExitedException: process (?P<rank>\d+) terminated with exit code (?P<code>-?\d+)"),
-    lazy(r"[Pp]rocess (?P<rank>\d+) terminated with (?:exit code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
+    lazy(r"[Pp]rocess (?P<rank>\d+) (?:exit|terminated) with (?:(?:exit|status) code (?P<code>-?\d+)|signal (?P<name>SIG\w+))"),
 )  # fmt: skip
 # DeepSpeed prints the command of the process that it started last, not of the one that ended.
 _DEEPSPEED = lazy(r"\] exits with return code = (?P<code>-?\d+)")

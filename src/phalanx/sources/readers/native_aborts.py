@@ -11,16 +11,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from phalanx.model import Event, EventKind, Frame
+from phalanx.sources.readers.stacks import frame_of
 from phalanx.sources.window import Window
 
 TRIGGERS = ("terminate called after throwing", "Fatal Python error:", "terminating due to uncaught exception")
 
 _THROWN = re.compile(r"instance of '(?P<type>[^']+)'|uncaught exception of type (?P<other>[\w:]+)")
 # The watchdog announced it before: what its process prints while it is taken down explains nothing more.
-_ANNOUNCED = re.compile(r"watchdog thread terminated with exception|Watchdog caught collective operation timeout")
+ANNOUNCED = re.compile(r"[Ww]atchdog (?:caught|thread terminated)|[Cc]aught collective operation timeout")
 # Only the watchdog's thread lets it escape, after it has said why in a line of its own: Python catches it elsewhere.
 _WATCHDOGS = "c10::DistBackendError"
-_STACK_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 
 
 def read(window: Window) -> Iterator[Event]:
@@ -30,7 +30,7 @@ def read(window: Window) -> Iterator[Event]:
         kind = thrown["type"] or thrown["other"]
         what = next((text.split("what():", 1)[1].strip() for _, text in following[:3] if "what():" in text), "")
         said = what or " ".join(window.below(2))  # the message names a rank within its group, as if another spoke
-        if kind != _WATCHDOGS and _ANNOUNCED.search(said) is None:
+        if kind != _WATCHDOGS and ANNOUNCED.search(said) is None:
             yield window.event(EventKind.EXCEPTION, "native", text=f"{kind}: {what}".strip(": "), data={"type": kind})
     elif "Fatal Python error:" in window.text:
         message = window.text.split("Fatal Python error:", 1)[1].strip()
@@ -45,8 +45,8 @@ def _crashing_frames(lines: Sequence[str]) -> list[Frame]:
     current = next((number for number, text in enumerate(lines) if text.lstrip().startswith("Current thread ")), None)
     frames: list[Frame] = []
     for text in lines[current + 1 :] if current is not None else lines:
-        if (match := _STACK_FRAME.match(text)) is not None:
-            frames.append(Frame(match["file"], int(match["line"]), match["function"]))
+        if (frame := frame_of(text)) is not None:
+            frames.append(frame)
         elif current is not None:
             break
     frames.reverse()  # printed most recent first

@@ -19,10 +19,9 @@ TRIGGERS = ("Watchdog caught collective operation timeout", "Received a dump sig
 DUMP = "nccl-dump-signal"
 _WORK = re.compile(
     r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)"
-    r"(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+))?.{0,80}?Timeout\(ms\)=(?P<timeout>\d+)"
-    r"(?:\) ran for (?P<ran>\d+) milliseconds)?"
+    r"(?:(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+))?.{0,80}?Timeout\(ms\)=(?P<timeout>\d+)"
+    r"(?:\) ran for (?P<ran>\d+) milliseconds)?)?"
 )
-_BARE_WORK = re.compile(r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)")
 # The same words again, in the exception that ends the process.
 _REPEATED = re.compile(r"terminated with exception: |what\(\):|Error: \[Rank")
 _WITHIN_GROUP = re.compile(r"\[Rank (?P<rank>\d+)\] Watchdog caught")
@@ -46,7 +45,7 @@ def read(window: Window) -> Iterator[Event]:
             data = {"group": _group_of(text) or "0", **_numbers(numbers)}
             yield window.event(EventKind.STALL, DUMP, data=data)
         return
-    work = _WORK.search(text) or _BARE_WORK.search(text)
+    work = _WORK.search(text)
     if work is not None:
         yield window.event(EventKind.TIMEOUT, "nccl-watchdog", data=_announced(window, work))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from phalanx.model.trace import CALL_COLUMNS, GROUP_COLUMNS, STATUS_COLUMNS, TraceFile, Traces
 from phalanx.model.world import Unchecked
+from phalanx.sources.text import NUMBER
 from phalanx.sources.traces.batch import FileFacts
 from phalanx.sources.traces.pool import Table
 from phalanx.sources.traces.protocol import Group
 
 if TYPE_CHECKING:
     import polars
-
-_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def _sets(pieces: Iterable[_Piece]) -> dict[tuple[str, int], list[_Piece]]:
 
 def _template(facts: FileFacts) -> str:
     """The name without the rank: the last number in it that is the rank's."""
-    matches = [match for match in _NUMBER.finditer(facts.name) if int(match[0]) == facts.rank]
+    matches = [match for match in NUMBER.finditer(facts.name) if int(match[0]) == facts.rank]
     if not matches:
         return facts.name
     return facts.name[: matches[-1].start()] + "#" + facts.name[matches[-1].end() :]

@@ -37,8 +37,9 @@ _OPS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "
 _TABLE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s+[\d-]+\s+(\d+)\s+(\d+)\s+[A-Z]+\s+\S+\s*$")
 _COMM = re.compile(r"^#(\d+)-\d+ \(([0-9a-f]+)\) (INCOMPLETE|MISMATCH|ERROR)")
 _COUNTS = re.compile(r"Communicator ranks have different (\w+) operation counts")
-_MANY = re.compile(r"^\s+(\d+) ranks have (?:launched up to operation (\d+)|not launched any operations)")
-_ONE = re.compile(r"^\s+Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)")
+_LAUNCHED = re.compile(
+    r"^\s+(?:\d+ ranks have|Rank (\d+) has) (?:launched up to operation (\d+)|not launched any operations)"
+)
 _CROWD = -1  # stands for the ranks that the text does not list: the largest crowd, which it names first
 _LISTED = re.compile(r"^\s+Rank (\d+) -- ")
 # A report is one moment of a job that may be running: while some ranks have launched an operation, others are about to.
@@ -172,13 +173,9 @@ def _of_text(text: str) -> list[_Communicator]:
             continue
         elif what := _COUNTS.search(line):
             op, listed = what[1], None
-        elif many := _MANY.match(line):
-            listed = int(many[2] or 0)
-            if op:
-                current.counts[op].setdefault(_CROWD, listed)
-        elif (one := _ONE.match(line)) and op:
-            current.counts[op][int(one[1])] = int(one[2] or 0)
-            listed = None
+        elif (told := _LAUNCHED.match(line)) and op:
+            listed = int(told[2] or 0) if told[1] is None else None
+            current.counts[op].setdefault(int(told[1] or _CROWD), int(told[2] or 0))
         elif who := _LISTED.match(line):
             if section == "INCOMPLETE":
                 current.absent.add(int(who[1]))
