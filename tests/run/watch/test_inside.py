@@ -7,10 +7,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile
+from phalanx.run.watch.inside import phalanx_calls
 from phalanx.run.watch.inside import phalanx_inside as record
 
 PROBE = "import os, sys, threading; print(os.environ.get('PHALANX_INSIDE'), os.environ.get('PYTHONPATH'), threading.active_count(), [p for p in sys.path if 'watch/inside' in p])"
@@ -216,3 +218,23 @@ def test_the_recorder_of_nccl_and_that_of_the_processor(
     assert "nccl:all_reduce" in (tmp_path / "collectives-1.json").read_text()
     assert (tmp_path / "collectives-cpu-1.json").exists() == (kind != "one")
     assert "script.py" in (tmp_path / "inside-stacks-1.txt").read_text()
+
+
+def test_a_call_that_raised_was_never_done(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "library.py"
+    library.parent.mkdir()
+    library.write_text("def run(fails):\n    if fails:\n        raise ValueError('lost')\n")
+    code = compile(library.read_text(), str(library), "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    journal = phalanx_calls.Journal("tensorflow", by_name=False)
+    for fails in (False, True):
+        try:
+            call = journal.enter("step", "step", None)
+            call.place = (__file__, sys._getframe().f_lineno + 1, "f")
+            names["run"](fails)
+        except ValueError as error:
+            journal.leave(call)  # the thread beside saw the main thread come out of it
+            journal.reopen_if_raised(error.__traceback__)
+    assert [call.done for call in journal.calls] == [False, False]
+    assert journal.outstanding == 2

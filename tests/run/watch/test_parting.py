@@ -39,9 +39,9 @@ def test_who_left_a_step_out_is_told_when_the_job_has_failed(tmp_path: Path) -> 
     leave(tmp_path, 0, [0, 1, 2, 3, 4], False, str(script))
     leave(tmp_path, 1, [0, 1, 3, 4, 5], False, str(script))
     partings = Partings(setup(tmp_path))
-    partings.ended(1, 1, "train.py:2", None)
+    partings.ended(1, 1, {"failed_at": "train.py:2"}, None)
     assert partings.tell(living=True) == []
-    partings.ended(0, -9, "", None)  # the launcher's
+    partings.ended(0, -9, {}, None)  # the launcher's
     (told,) = partings.tell(living=False)
     assert told.ranks == (1,)
     assert "in i 2" in told.text
@@ -54,8 +54,8 @@ def test_who_failed_by_itself_left_nothing_out(tmp_path: Path) -> None:
     leave(tmp_path, 0, [0, 1, 2, 3], False, str(script))
     leave(tmp_path, 1, [0, 1, 2], True, str(script))
     partings = Partings(setup(tmp_path))
-    partings.ended(1, 1, "train.py:7", None)
-    partings.ended(0, 1, "train.py:2", None)
+    partings.ended(1, 1, {"failed_at": "train.py:7"}, None)
+    partings.ended(0, 1, {"failed_at": "train.py:2"}, None)
     assert partings.tell(living=False) == []
 
 
@@ -79,3 +79,32 @@ def test_ranks_that_need_not_talk(tmp_path: Path) -> None:
     assert never_communicated(setup(tmp_path, "model.predict(data[rank::size])"), beats) is None
     assert never_communicated(setup(tmp_path, "rate = RATES[hvd.rank()]\nloss.backward()"), beats) is None
     assert never_communicated(setup(tmp_path, "mine = data[rank::size]\nloss.backward()"), beats) is not None
+
+
+LOST = {
+    "failed_at": "train.py:9",
+    "error": "UnavailableError: Collective ops is aborted by: Error reported from task 1",
+}
+
+
+def test_who_ended_well_before_the_others_and_left_no_journal(tmp_path: Path) -> None:
+    leave(tmp_path, 0, [0, 1, 2], False, "train.py")
+    partings = Partings(setup(tmp_path))
+    partings.ended(1, 0, {}, None, 1)
+    partings.ended(0, 1, LOST, None)
+    (told,) = partings.tell(living=False)
+    assert told.ranks == (1,)
+    assert "ended with status 0 (the last step it reported is 1)" in told.text
+    assert "in i 2" in told.text
+
+
+def test_who_failed_for_a_reason_of_its_own_was_not_left(tmp_path: Path) -> None:
+    leave(tmp_path, 0, [0, 1, 2], False, "train.py")
+    partings = Partings(setup(tmp_path))
+    partings.ended(1, 0, {}, None, 1)
+    partings.ended(0, 1, {"error": "ResourceExhaustedError: OOM when allocating tensor"}, None)
+    assert partings.tell(living=False) == []
+    partings = Partings(setup(tmp_path))
+    partings.ended(0, 1, LOST, None)  # before the other ended
+    partings.ended(1, 0, {}, None, 1)
+    assert partings.tell(living=False) == []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
+from phalanx.blame.quorum import is_minority
 from phalanx.model.facts import make_fact
 from phalanx.model.ranks import name_ranks
 from phalanx.run.observer import Observation, Setup
@@ -16,7 +20,12 @@ from phalanx.run.watch.inside.phalanx_inside import IMPORTED
 from phalanx.run.watch.journals import Journal, journals_in
 
 TAKEN_DOWN = 1 << 16  # in place of a code: the launcher ended it
+_PEER_LOST = re.compile(
+    r"(?i)has been shut down|aborted by|unavailable|closed by peer|reset by peer|socket closed|broken pipe|crashed"
+)
 _COUNTED = frozenset({"tensorflow", "horovod"})  # groups of which every call is counted
+
+Failure = Mapping[str, Any]  # `failed_at` and `error`, as the rank's last words tell them
 
 
 class Partings:
@@ -25,7 +34,8 @@ class Partings:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._codes: dict[int, int] = {}
-        self._failed_at: dict[int, str] = {}
+        self._failures: dict[int, Failure] = {}
+        self._steps: dict[int, int] = {}
         self._beats: dict[int, Heartbeat] = {}
         self._is_open = True
 
@@ -33,13 +43,14 @@ class Partings:
         """Something else has been told of the whole job."""
         self._is_open = False
 
-    def ended(self, rank: int, code: int, failed_at: str, beat: Heartbeat | None) -> None:
-        """A rank is gone; `beat` is the last that was seen of it."""
+    def ended(self, rank: int, code: int, failure: Failure, beat: Heartbeat | None, step: int | None = None) -> None:
+        """A rank is gone; `beat` is the last that was seen of it, `step` the last that it told of."""
         # after the first failure the launcher ends the rest by these signals
         is_taken_down = code in (-signal.SIGTERM, -signal.SIGKILL) and any(self._codes.values())
         self._codes[rank] = TAKEN_DOWN if is_taken_down else code
-        if failed_at:
-            self._failed_at[rank] = failed_at
+        self._failures[rank] = failure
+        if step is not None:
+            self._steps[rank] = step
         if beat is not None:
             self._beats[rank] = beat
 
@@ -50,7 +61,10 @@ class Partings:
         codes, self._codes = self._codes, {}
         if any(codes.values()):
             journals = journals_in(self._setup.attempt, codes)
-            found = deviation_at_the_end(journals, codes, self._failed_at, self._setup.size)
+            failed_at = {rank: str(one["failed_at"]) for rank, one in self._failures.items() if one.get("failed_at")}
+            found = deviation_at_the_end(journals, codes, failed_at, self._setup.size)
+            if found is None and not self._setup.roles:
+                found = left_before_the_rest(journals, codes, self._failures, self._steps, self._setup.size)
         else:
             found = never_communicated(self._setup, self._beats)
         return [found] if found is not None else []
@@ -71,9 +85,36 @@ def deviation_at_the_end(
     return Observation("calls", tuple(sorted(found.culprits)), found.text, {"reason": found.reason}, (fact,))
 
 
-def _status(journal: Journal) -> str:
-    """How far a rank that ended well had come."""
-    far = journal.last_passes
+def left_before_the_rest(
+    journals: Mapping[int, Journal],
+    codes: Mapping[int, int],
+    failures: Mapping[int, Failure],
+    steps: Mapping[int, int],
+    size: int,
+) -> Observation | None:
+    """Who ended with status 0 before all others, which then failed in a call to it and say so. `codes` are in the order of the ends. For ranks that
+    left no journal: `os._exit(0)` runs nothing of ours."""
+    early = frozenset(takewhile(lambda rank: codes[rank] == 0, codes))
+    rest = [rank for rank in codes if rank not in early and codes[rank] != TAKEN_DOWN]
+    waited = {rank: call for rank in rest if rank in journals and (call := journals[rank].waits_in) is not None}
+    says_so = all(_PEER_LOST.search(str(failures.get(rank, {}).get("error", ""))) for rank in rest)
+    if not rest or len(waited) < len(rest) or not says_so or not is_minority(early, range(size), directed=True):
+        return None
+    call = waited[rest[0]]
+    at = f"{call.op}{f' at {call.frame.place}' if call.frame is not None else ''}"
+    in_round = ", ".join(f"{name} {value}" for name, value in call.passes) or "a later step"
+    status = _status(journals.get(min(early)), steps.get(min(early)))
+    fields = {"skipped": at, "round": in_round, "others": name_ranks(rest), "status": status}
+    fact = make_fact("calls.deviated", fields, ranks=tuple(sorted(early)), source="watch")
+    text = f"{name_ranks(early)} {status}; {name_ranks(rest)} went on to {at} in {in_round}"
+    return Observation("calls", tuple(sorted(early)), text, {"reason": "left"}, (fact,))
+
+
+def _status(journal: Journal | None, step: int | None = None) -> str:
+    """How far a rank that ended well had come, by its calls, or by what it told."""
+    far = journal.last_passes if journal is not None else ""
+    if not far and step is not None:
+        return f"ended with status 0 (the last step it reported is {step})"
     return f"ended with status 0{f' after {far}' if far else ''}"
 
 

@@ -116,7 +116,8 @@ class Watch:
         self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
         failure = failure_of(last) if code else {}
         beat = self._beats[rank].read() if rank in self._beats else None
-        self._partings.ended(rank, code, str(failure.get("failed_at", "")), beat)
+        step = self._output[rank].step if rank in self._output else None
+        self._partings.ended(rank, code, failure, beat, step)
         return {**failure, **call, **why} if code else why
 
     def tick(self) -> Sequence[Observation]:

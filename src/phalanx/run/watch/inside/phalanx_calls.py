@@ -13,7 +13,7 @@ from collections import deque
 TYPE_CHECKING = False  # as typing has it, without the time that importing it costs
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import CodeType, FrameType
+    from types import CodeType, FrameType, TracebackType
 
     Group = tuple[str, int, int, int]
     Passes = tuple[tuple[str, int], ...]
@@ -69,6 +69,22 @@ class Journal:
         if not call.done:
             call.done = True
             self.completed += 1
+
+    def reopen_if_raised(self, traceback: TracebackType | None) -> None:
+        """At the end of a rank: if the exception that ends it came out of the last call, that call was never done. Beside the main thread it looks
+        the same as one that returned."""
+        last = self.calls[-1] if self.calls else None
+        if last is None or not last.done or last.place is None:
+            return
+        is_below = False
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if is_below and any(part in code.co_filename for part in LIBRARIES):
+                last.done = False
+                self.completed -= 1
+                return
+            is_below = is_below or (code.co_filename, traceback.tb_lineno) == last.place[:2]
+            traceback = traceback.tb_next
 
     @property
     def outstanding(self) -> int:
