@@ -17,6 +17,11 @@ FACTS = (
         },
     ),
     FactType(
+        "rank.limited",
+        "{ranks} may use {limit} of address space (ulimit -v), and had taken {peak}",
+        {"limit": "str", "peak": "str"},
+    ),
+    FactType(
         "rank.slower",
         "{ranks} is steadily slower: its part of a step takes about {factor} times as long as that of the others, which wait {share} of their time for it; {why}{place? ({place})}",
         {"factor": "str", "share": "str", "why": "str", "what": "str", "place": "str"},

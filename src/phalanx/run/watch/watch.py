@@ -21,6 +21,7 @@ from phalanx.run.watch.investigation import StallInvestigation
 from phalanx.run.watch.journals import Journal, journals_in
 from phalanx.run.watch.lag import Lag
 from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
+from phalanx.run.watch.limits import Limits
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.parting import Partings
@@ -37,6 +38,7 @@ _BETWEEN_LOOKS_S = 30.0  # at ranks that seem to work
 _BETWEEN_EARLY_LOOKS_S = 5.0
 _NATIVE_AFTER_S = 6.0
 _FAMILIES_EVERY_S = 1.0
+_LIMITS_EVERY = 4  # ticks
 _BEFORE_S = 4.5  # it takes as long to see who moves data, and that must be known when patience ends
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
@@ -56,6 +58,7 @@ class Watch:
         self._stragglers = StragglerWatch()
         self._slow_places = SlowPlaces()
         self._deaths = DeathWatch()
+        self._limits = Limits()
         self._lag = Lag()
         self._given_up = GivenUp(setup.size)
         self._partings = Partings(setup)
@@ -115,6 +118,7 @@ class Watch:
         now = time.monotonic()
         self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
         failure = failure_of(last) if code else {}
+        self._parting += self._limits.tell(rank) if code else []
         beat = self._beats[rank].read() if rank in self._beats else None
         step = self._output[rank].step if rank in self._output else None
         self._partings.ended(rank, code, failure, beat, step)
@@ -146,6 +150,8 @@ class Watch:
                     self._looks[rank] = look
                     self._lag.note(rank, look, output.step)
         self._deaths.sample(self._looks.values())
+        if self._ticks % _LIMITS_EVERY == 0:
+            self._limits.note(self._pids)
         signs = {rank: look.signs for rank, look in self._looks.items() if rank in self._pids}
         found, self._parting = self._parting, []
         if self._setup.notices_stalls and len(signs) == len(self._pids):  # before, the first round is not over
