@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from phalanx.verification.evidence import read
+from phalanx.verification.evidence import read, read_spawned
 from phalanx.verification.judge import judge
 from tests.verification.made import Job
 
@@ -49,3 +49,20 @@ def test_the_users_line_is_quoted(tmp_path: Path) -> None:
     evidence = read({}, 1, tmp_path)
     assert evidence.source("train.py:2") == "two()"
     assert evidence.source("train.py:9") == evidence.source("") == ""
+
+
+def test_ranks_that_a_script_started_say_which_they_became(tmp_path: Path) -> None:
+    for pid, rank in ((11, 1), (12, 0), (13, None)):
+        folder = tmp_path / f"spawned-{pid}"
+        folder.mkdir()
+        became = "" if rank is None else json.dumps({"k": "rank", "rank": rank, "size": 2}) + "\n"
+        (folder / "verify.jsonl").write_text('{"k":"start"}\n' + became)
+    found = read_spawned(tmp_path / "verify.jsonl", 4)
+    assert (sorted(found.ranks), found.size) == ([0, 1], 2)
+
+
+def test_what_loader_workers_wrote_beside_a_rank(tmp_path: Path) -> None:
+    (tmp_path / "verify.jsonl").write_text('{"k":"start"}\n')
+    (tmp_path / "verify-worker-7.jsonl").write_text('{"k":"fetch","worker":0}\n')
+    found = read({0: tmp_path / "verify.jsonl"}, 1)
+    assert [record["worker"] for record in found.ranks[0].all("fetch")] == [0]

@@ -15,7 +15,7 @@ import typer
 
 from phalanx.cli.recording import sources_folder
 from phalanx.cli.run import is_after_dashes, variables
-from phalanx.cli.verifying import evidence_of, observer_for
+from phalanx.cli.verifying import evidence_of, observer_for, one_that_spawns
 from phalanx.model import Report, Unchecked
 from phalanx.model import bundle as layout
 from phalanx.model.figure import Figure
@@ -44,6 +44,10 @@ Examples:
     phalanx verify -n 2 --format html -o verify.html train.py
 
 What stands after the script is the script's. Exits with 0 if nothing is wrong, 1 with findings, 2 if it could not be verified."""
+
+_PATIENCE = (
+    30.0  # seconds without a sign of progress: a busy machine is no hang, and a hang is not what is looked for here
+)
 
 
 class VerifyFormat(StrEnum):
@@ -109,9 +113,12 @@ def verify(
             environment=variables(env or []),
             timeout=timeout,
             on_stall=OnStall.ABORT,
+            stall_after=_PATIENCE,
             python=python or sys.executable,
             recorder=observer_for(sources, steps=steps, epochs=epochs, seconds=seconds),
         )
+        if not module and observe.starts_ranks(Path(command[0])):
+            spec = _spawning(spec, against is not None or resume_with is not None)
         wants_text = form is VerifyFormat.TEXT and output is None
         report, figures = _report(spec, folder, sources, wants_text, keep is not None, against, resume_with, steps)
     except PlanError as error:
@@ -122,6 +129,18 @@ def verify(
             shutil.rmtree(folder, ignore_errors=True)
     _write(report, figures, form, output, everything)
     raise typer.Exit(1 if report.findings else 0 if report.is_complete else 2)
+
+
+def _spawning(spec: JobSpec, compares: bool) -> JobSpec:
+    name = spec.command[0]
+    if compares:
+        raise PlanError(
+            f"{name} starts its ranks itself: --against and --resume-with need a script that is started once for each rank"
+        )
+    typer.echo(
+        f"phalanx: {name} starts its ranks itself: it is run once, and each rank it starts is observed", err=True
+    )
+    return one_that_spawns(spec)
 
 
 class _Quiet(Screen):

@@ -52,6 +52,8 @@ class Recorder:
         if not word:
             return ""
         able = ", ".join(sorted(self.frameworks))
+        if self.variable != VARIABLE:
+            return f"phalanx verify cannot look into jobs of {word}; it works for {able}"
         return f"--record={self.mode}: jobs of {word} cannot be recorded so; it works for {able}"
 
     def open_room(self) -> int | None:

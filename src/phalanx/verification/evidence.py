@@ -182,6 +182,18 @@ def read(files: Mapping[int, Path], size: int, folder: Path | None = None, frame
     return Evidence(found, size, folder, framework)
 
 
+def read_spawned(file: Path, size: int, folder: Path | None = None, framework: str = "torch") -> Evidence:
+    """The evidence of ranks that the script started itself: they lie below the process that did, and say which rank they became."""
+    found: dict[int, RankEvidence] = {}
+    for path in sorted(file.parent.glob(f"spawned-*/{file.name}")):
+        records = tuple(_all_records(path))
+        became = next((record for record in records if record["k"] == "rank"), None)
+        if became is not None:
+            found[int(became["rank"])] = RankEvidence(int(became["rank"]), records)
+            size = int(became["size"])
+    return Evidence(found, size, folder, framework)
+
+
 def _all_records(path: Path) -> Iterator[Record]:
     """The rank's own, then what its loader workers wrote beside it, in the order of their first."""
     yield from _records(path)

@@ -36,12 +36,16 @@ def _run_the_next() -> None:
 
 
 _settings = os.environ.pop("PHALANX_VERIFY", None)
+_hands_on = False  # to ranks that the script starts itself
 if _settings:
     try:
         import phalanx_verify
 
-        phalanx_verify.start(_settings)
+        _hands_on = phalanx_verify.start(_settings)
     except Exception as error:  # the observer may fail, the job must not
         print(f"phalanx: a rank is not verified: {type(error).__name__}: {error}", file=sys.stderr)
+_path = os.environ.get("PYTHONPATH", "")
 _leave_the_path()
 _run_the_next()
+if _hands_on:  # the processes that it starts find what this one has found
+    os.environ["PYTHONPATH"] = _path

@@ -32,9 +32,22 @@ def hook(observer: Observer, module: ModuleType) -> None:
     calls = Calls(observer)
     observer.parts["collectives"] = calls
     at_first_group(module, calls.begin)
+    if observer.settings.spawns:
+        wrap(module, "init_process_group", lambda really: _numbering(observer, module, really))
     for name in _REDUCING:
         if hasattr(module, name):
             wrap(module, name, _telling)
+
+
+def _numbering(observer: Observer, module: ModuleType, really: Any) -> Any:
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        found = really(*args, **kwargs)
+        with observer.guard:
+            observer.write("rank", rank=module.get_rank(), size=module.get_world_size())
+            observer.journal.flush()
+        return found
+
+    return init_process_group
 
 
 def _telling(really: Any) -> Any:

@@ -20,14 +20,20 @@ def leave(settings: Settings) -> None:
     mark = os.path.join(settings.folder, "enough")
     with open(mark, "w", encoding="utf-8"):
         pass
-    attempt = os.path.dirname(os.path.dirname(settings.folder))
-    here = f"rank{settings.rank}"
-    others = [settings.folder.replace(here, f"rank{rank}") for rank in range(settings.size)]
     deadline = time.monotonic() + _PATIENCE
-    while attempt and time.monotonic() < deadline:
-        if all(os.path.exists(os.path.join(folder, "enough")) for folder in others):
-            break
+    while time.monotonic() < deadline and _come(settings) < settings.size:
         time.sleep(0.02)
     if settings.kill:
         os.kill(os.getpid(), signal.SIGKILL)
     raise Enough(0)
+
+
+def _come(settings: Settings) -> int:
+    """How many ranks are done."""
+    if settings.spawns:
+        beside = os.path.dirname(settings.folder)
+        folders = [os.path.join(beside, name) for name in os.listdir(beside)]
+    else:
+        here = f"rank{settings.rank}"
+        folders = [settings.folder.replace(here, f"rank{rank}") for rank in range(settings.size)]
+    return sum(os.path.exists(os.path.join(folder, "enough")) for folder in folders)

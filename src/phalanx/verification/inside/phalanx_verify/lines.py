@@ -25,6 +25,7 @@ def _is_users_own(code: CodeType) -> bool:
         inside = os.path.join("replay", "inside", "phalanx_record")
         known = _is_users[code] = not (
             name.startswith(("<", _OURS, _STANDARD))
+            or "__autograph_generated_file" in name
             or "site-packages" in name
             or "dist-packages" in name
             or inside in name

@@ -25,6 +25,7 @@ class Settings:
     kill: int = 0  # end the rank by SIGKILL after so many steps, when all ranks have come so far
     keep: int = 0  # batches of each loader that are kept on disk
     give: tuple[str, ...] = ()  # folders of ranks whose batches, joined, are given in place of this run's own
+    spawns: str = ""  # "child": a rank that the script started itself, whose number shows when it makes its group
     sample: bool = False  # a long run: look at few steps, spend little
 
     @classmethod
