@@ -10,7 +10,8 @@ import ast
 from dataclasses import replace
 
 from phalanx.lint.project import Project
-from phalanx.lint.resolve import Names, Value
+from phalanx.lint.origins import Origins
+from phalanx.lint.resolve import Value
 from phalanx.lint.syntax import argument, argument_of, first_argument, parameters, returns
 from phalanx.lint.tree import Binding, Module, Scope
 
@@ -29,7 +30,7 @@ ENGINE = "deepspeed.DeepSpeedEngine"
 WRAPPERS = frozenset({DDP, FSDP, DATA_PARALLEL})
 
 
-class Inference(Names):
+class Inference(Origins):
     """Answers for one project; every answer is remembered."""
 
     def __init__(self, project: Project) -> None:
@@ -68,6 +69,8 @@ class Inference(Names):
         if isinstance(node, (ast.Tuple, ast.List)) and path:
             inside = node.elts[path[0]] if path[0] < len(node.elts) else None
             return list(self.values(inside, scope, path[1:])) if inside is not None else []
+        if isinstance(node, ast.Subscript):
+            return [v for b, where in self.items(node, scope) for v in self._bound(b, where, path)]
         if isinstance(node, ast.IfExp):
             return [*self.values(node.body, scope, path), *self.values(node.orelse, scope, path)]
         if isinstance(node, ast.BoolOp):
@@ -83,11 +86,28 @@ class Inference(Names):
             return self.values(binding.value, scope, (*binding.path, *path))
         if binding.kind == "param" and isinstance(binding.node, ast.arg):
             handed = self.handed(scope, binding.node.arg)
-            return tuple(value for argument, where in handed for value in self.values(argument, where, path))
+            given = tuple(value for argument, where in handed for value in self.values(argument, where, path))
+            return given or (self._declared(binding.node, scope) if not path else ())
         if binding.kind == "import":
             found = self.project.variable(binding.target, scope.module)
             return tuple(value for b, where in found[:_MOST] for value in self._bound(b, where, path))
         return ()
+
+    def _declared(self, parameter: ast.arg, function: Scope) -> tuple[Value, ...]:
+        """What an annotation says of a parameter, or the library that calls the method."""
+        owner = function.owner
+        if parameter.arg == "trainer" and owner is not None and "lightning.Callback" in self.bases(owner):
+            return (Value("lightning.Trainer", _TRAINER, function),)
+        note: ast.expr | None = parameter.annotation
+        if isinstance(note, ast.Constant) and isinstance(note.value, str) and note.value.replace(".", "_").isidentifier():  # fmt: skip
+            note = ast.parse(note.value, mode="eval").body
+        if isinstance(note, ast.BinOp):
+            note = note.left  # `X | None`
+        if isinstance(note, ast.Subscript) and self.dotted(note.value, function.parent or function) == "typing.Optional":  # fmt: skip
+            note = note.slice
+        name = self.dotted(note, function.parent or function) if note is not None else None
+        is_class = name is not None and name.rpartition(".")[2][:1].isupper() and not name.startswith("typing.")
+        return (Value(name, note, function),) if is_class and name is not None and note is not None else ()
 
     # Callers
 
@@ -95,18 +115,30 @@ class Inference(Names):
         """Calls of a function in its own file and in the files under analysis."""
         known = self._callers.get(function)
         if known is None:
-            name = getattr(function.node, "name", "")
-            if name == "__init__" and function.owner is not None:
-                name = getattr(function.owner.node, "name", "")
+            self._callers[function] = []  # recursion adds nothing
             modules = dict.fromkeys([function.module, *self.targets])
             known = self._callers[function] = [
                 (call, scope)
                 for m in modules
-                if name
+                for name in self._called_as(function)
                 for call, scope in self._calls_named(m, name)
                 if self._is(call, scope, function)
             ]
         return known
+
+    def _called_as(self, function: Scope) -> list[str]:
+        """The names under which calls of a function or class stand in the text."""
+        name = getattr(function.node, "name", "")
+        if isinstance(function.node, ast.ClassDef):
+            return [name, "cls"]
+        if name == "__init__" and function.owner is not None:
+            classes = [function.owner, *self.project.subclasses(function.owner)]
+            return [*(getattr(owner.node, "name", "") for owner in classes), "cls", "__init__"]
+        if isinstance(function.node, ast.Lambda):
+            parent = function.module.parents.get(function.node, (None, ""))[0]
+            targets = parent.targets if isinstance(parent, ast.Assign) else []
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        return [name] if name else []
 
     def _calls_named(self, module: Module, name: str) -> list[tuple[ast.Call, Scope]]:
         index = self._named_calls.get(module)
@@ -121,8 +153,10 @@ class Inference(Names):
         return index.get(name, [])
 
     def _is(self, call: ast.Call, scope: Scope, function: Scope) -> bool:
-        wanted = function.owner if getattr(function.node, "name", "") == "__init__" else function
-        return wanted in (self.symbol(call.func, scope), self.symbol(call.args[0], scope) if call.args else None)
+        found = self.symbol(call.func, scope)
+        if getattr(function.node, "name", "") == "__init__" and found is not None:
+            found = self.member(found, "__init__") if isinstance(found.node, ast.ClassDef) else found
+        return function in (found, self.symbol(call.args[0], scope) if call.args else None)
 
     def handed(self, function: Scope, parameter: str) -> list[tuple[ast.expr, Scope]]:
         """What callers hand to a parameter, that of `mp.spawn` included."""
@@ -147,7 +181,8 @@ class Inference(Names):
     def _field(self, node: ast.Attribute, scope: Scope, path: tuple[int, ...]) -> list[Value]:
         found = [v for b, where in self.fields(node, scope) for v in self._bound(b, where, path)]
         if found or getattr(node.value, "id", "") == "self":
-            return found
+            is_trainer = node.attr == "trainer" and not found and self.dotted(node, scope) == "lightning.LightningModule.trainer"  # fmt: skip
+            return [Value("lightning.Trainer", node, scope)] if is_trainer else found
         if node.attr == "module":
             return [
                 replace(inner, tags=inner.tags | {"unwrapped"})
@@ -181,7 +216,7 @@ class Inference(Names):
         if name == FULLY_SHARD and not path:
             return [Value(FULLY_SHARD, node, scope)]
         symbol = self.symbol(node.func, scope)
-        if symbol is not None and isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if symbol is not None and symbol.is_function:
             return self._returned(symbol, node, scope, path)
         if path:
             return []
@@ -213,22 +248,8 @@ class Inference(Names):
             found += self.values(result, symbol, path)
         return found
 
-    # Constants
 
-    def constant(self, node: ast.AST | None, scope: Scope, depth: int = 5) -> object:
-        """The literal that an expression holds, None if it is not known (or is None)."""
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            inner = self.constant(node.operand, scope, depth)
-            return -inner if isinstance(inner, (int, float)) else None
-        if isinstance(node, ast.Name) and depth:
-            found = self.reaching(node.id, node, scope)
-            if len(found) == 1 and found[0][0].kind == "assign" and not found[0][0].path:
-                return self.constant(found[0][0].value, found[0][1], depth - 1)
-        return None
-
-
+_TRAINER = ast.Name(id="trainer", ctx=ast.Load())
 _MAKERS = {
     "torch.device": "torch.device",
     "argparse.ArgumentParser.parse_args": "argparse.Namespace",

@@ -89,6 +89,19 @@ class Project:
             found.append((binding, target.scope))
         return found
 
+    def subclasses(self, owner: Scope) -> list[Scope]:
+        """Classes of the loaded files that name a class as their base."""
+        name = getattr(owner.node, "name", "")
+        loaded = [module for module in self.modules.values() if isinstance(module, Module)]
+        return [
+            other
+            for module in loaded
+            for other in module.classes
+            if isinstance(other.node, ast.ClassDef)
+            and other is not owner
+            and any(name == getattr(base, "id", getattr(base, "attr", "")) for base in other.node.bases)
+        ]
+
     def _place(self, dotted: str, root: Path) -> tuple[Path, str] | None:
         key = (root, dotted)
         if key not in self._found:

@@ -11,6 +11,7 @@ from phalanx.lint.project import Project
 from phalanx.lint.syntax import bindings_before, qualified
 from phalanx.lint.tree import Binding, Scope
 
+_LIBRARIES = ("transformers.", "lightning.", "accelerate.")
 _MOST = 8  # bindings of one name that are told apart
 
 
@@ -55,8 +56,12 @@ class Names(ABC):
             return canonical(binding.target)
         if binding.kind in ("def", "class"):
             return qualified(where.module.scopes[binding.node])
-        if binding.kind == "assign" and not binding.path and isinstance(binding.value, (ast.Name, ast.Attribute)):
-            return self.dotted(binding.value, where)
+        if binding.kind == "assign" and not binding.path:
+            if isinstance(binding.value, ast.Lambda):
+                return f"{where.module.name}.<lambda>"
+            return self.dotted(binding.value, where) if isinstance(binding.value, (ast.Name, ast.Attribute)) else None
+        if node.id == "cls" and where.owner is not None:
+            return qualified(where.owner)
         return None
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> str | None:
@@ -67,15 +72,31 @@ class Names(ABC):
             method = self.method(node.attr, scope)
             if method is not None:
                 return qualified(method)
+            if node.value.id == "self":
+                return self._inherited(node.attr, scope)
         for value in self.values(node.value, scope):
             if value.type:
                 return f"{value.type}.{node.attr}"
         return None
 
-    def method(self, name: str, scope: Scope) -> Scope | None:
-        """`self.name` within a method: the method of this class or of a base within the project."""
+    def _inherited(self, name: str, scope: Scope) -> str | None:
+        """`self.name` that a trainer library's base class defines."""
         owner = self.owner_of(scope)
-        return self.member(owner, name) if owner is not None else None
+        if owner is None or name in owner.module.self_fields.get(owner.node, {}):
+            return None
+        base = next((base for base in sorted(self.bases(owner)) if base.startswith(_LIBRARIES)), None)
+        return f"{base}.{name}" if base is not None else None
+
+    def method(self, name: str, scope: Scope) -> Scope | None:
+        """`self.name` within a method: that of this class, of a base, or of a subclass that fills it in."""
+        owner = self.owner_of(scope)
+        if owner is None:
+            return None
+        found = self.member(owner, name)
+        if found is None or _is_abstract(found):
+            filled = (self.member(other, name, 0) for other in self.project.subclasses(owner))
+            return next((item for item in filled if item is not None), found)
+        return found
 
     def member(self, owner: Scope, name: str, depth: int = 5) -> Scope | None:
         """A method of a class, looked for in its bases too."""
@@ -105,6 +126,8 @@ class Names(ABC):
 
     def symbol(self, node: ast.AST, scope: Scope) -> Scope | None:
         """The project's function or class that an expression names."""
+        if isinstance(node, ast.Attribute) and _is_super(node.value):
+            return self._of_super(node.attr, scope)
         name = self.dotted(node, scope)
         if name is None:
             return None
@@ -112,6 +135,8 @@ class Names(ABC):
             for binding, where in self.reaching(node.id, node, scope)[:1]:
                 if binding.kind in ("def", "class"):
                     return where.module.scopes[binding.node]
+                if isinstance(binding.value, ast.Lambda) and binding.kind == "assign":
+                    return where.module.scopes[binding.value]
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             return self.method(node.attr, scope)
         found = self.project.find(name, scope.module)
@@ -121,7 +146,13 @@ class Names(ABC):
                 return self.member(owner, node.attr)
         return found
 
-    # Fields
+    def _of_super(self, name: str, scope: Scope) -> Scope | None:
+        owner = self.owner_of(scope)
+        if owner is None or owner.parent is None or not isinstance(owner.node, ast.ClassDef):
+            return None
+        bases = (self.symbol(base, owner.parent) for base in owner.node.bases)
+        found = (self.member(base, name) for base in bases if base is not None and base is not owner)
+        return next((item for item in found if item is not None), None)
 
     def owner_of(self, scope: Scope) -> Scope | None:
         """The class in whose method code is, that of a function within a method too."""
@@ -129,30 +160,6 @@ class Names(ABC):
         while function is not None and function.owner is None:
             function = function.parent.function if function.parent is not None else None
         return function.owner if function is not None else None
-
-    def fields(self, node: ast.Attribute, scope: Scope) -> list[tuple[Binding, Scope]]:
-        """What may have been assigned to `self.x`, `trainer.x` or `args.x`."""
-        base = node.value
-        if not isinstance(base, ast.Name):
-            return []
-        if base.id == "self":
-            owner = self.owner_of(scope)
-            return self.fields_of(owner, node.attr) if owner is not None else []
-        found = list(scope.module.fields.get((base.id, node.attr), ()))
-        for value in self.values(base, scope):
-            call = value.node
-            owner = self.symbol(call.func, value.scope) if isinstance(call, ast.Call) else None
-            if owner is not None and isinstance(owner.node, ast.ClassDef):
-                found += self.fields_of(owner, node.attr)
-        return found
-
-    def fields_of(self, owner: Scope, name: str, depth: int = 5) -> list[tuple[Binding, Scope]]:
-        """Assignments of `self.name` in a class and in its bases within the project."""
-        found = list(owner.module.self_fields.get(owner.node, {}).get(name, ()))
-        if found or not depth or owner.parent is None or not isinstance(owner.node, ast.ClassDef):
-            return found
-        bases = (self.symbol(base, owner.parent) for base in owner.node.bases)
-        return [item for base in bases if base is not None for item in self.fields_of(base, name, depth - 1)]
 
     # Reaching assignments
 
@@ -169,3 +176,13 @@ class Names(ABC):
                 is_own = is_own and not where.is_function
             where = where.parent
         return []
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "super"
+
+
+def _is_abstract(function: Scope) -> bool:
+    """A method that subclasses fill in: `...`, `pass` or `raise NotImplementedError` after a docstring."""
+    rest = [item for item in function.body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))]
+    return all(isinstance(item, (ast.Pass, ast.Raise)) for item in rest)

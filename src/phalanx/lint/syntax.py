@@ -6,6 +6,8 @@ import ast
 
 from phalanx.lint.tree import Binding, Module, Scope
 
+_MANAGERS = frozenset({"contextmanager", "contextlib.contextmanager"})
+
 
 def qualified(scope: Scope) -> str:
     """`package.module.Class.method` of a function or class."""
@@ -18,12 +20,38 @@ def qualified(scope: Scope) -> str:
 
 
 def returns(function: Scope) -> list[ast.expr]:
-    """The expressions that a function returns."""
+    """The expressions that a function returns; those that a context manager yields."""
+    if isinstance(function.node, ast.Lambda):
+        return [function.node.body]
+    if decorated(function.node, _MANAGERS):
+        found = function.module.nodes[ast.Yield]
+        return [n.value for n, s in found if s is function and isinstance(n, ast.Yield) and n.value is not None]
     return [
         node.value
         for node, scope in function.module.nodes[ast.Return]
         if scope is function and isinstance(node, ast.Return) and node.value is not None
     ]
+
+
+def decorated(node: ast.AST, names: frozenset[str]) -> bool:
+    """Whether a function or class has one of these decorators, called or not."""
+    for item in getattr(node, "decorator_list", []):
+        if ast.unparse(item.func if isinstance(item, ast.Call) else item) in names:
+            return True
+    return False
+
+
+def default_of(function: Scope, name: str) -> ast.expr | None:
+    """The default value of a parameter."""
+    arguments = getattr(function.node, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return None
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return next((value for item, value in pairs if item.arg == name), None)
 
 
 def first_argument(call: ast.Call, name: str) -> ast.expr | None:

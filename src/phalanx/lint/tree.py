@@ -86,7 +86,7 @@ class Module:
         self.functions: list[Scope] = []
         self.classes: list[Scope] = []
         self.self_fields: dict[ast.AST, dict[str, list[tuple[Binding, Scope]]]] = {}
-        self.fields: dict[tuple[str, str], list[tuple[Binding, Scope]]] = {}  # `args.rank = …`, by both names
+        self.fields: dict[tuple[str, str], list[tuple[Binding, Scope]]] = {}  # `args.rank = …` and `config["rank"] = …`
         _Walker(self).walk()
 
     def line(self, number: int) -> str:
@@ -253,6 +253,10 @@ class _Walker:
                 self._target(element, kind, node, value, (*path, number), scope)
         elif isinstance(target, ast.Starred):
             self._target(target.value, "other", node, value, path, scope)
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            if isinstance(target.slice, ast.Constant):
+                key = (target.value.id, f"[{target.slice.value!r}]")
+                self.module.fields.setdefault(key, []).append((Binding(kind, node, value, path), scope))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             bound = (Binding(kind, node, value, path), scope)
             owner = scope.function.owner if scope.function is not None else None
@@ -294,7 +298,7 @@ _HANDLERS: dict[type[ast.AST], Callable[[_Walker, Any, Scope], Scope | None]] = 
     ast.ExceptHandler: _Walker.handler,
 }
 _KEPT = frozenset(
-    {ast.IfExp, ast.Try, ast.With, ast.Attribute, ast.Assign, ast.AugAssign, ast.BoolOp, ast.Return, ast.ImportFrom}
+    {ast.IfExp, ast.Try, ast.With, ast.Attribute, ast.Assign, ast.AugAssign, ast.BoolOp, ast.Return, ast.ImportFrom, ast.Yield}
 )
 # Fields that hold no code, the most frequent ones.
 _LEAVES = frozenset({str, int, type(None), ast.Load, ast.Store, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or})

@@ -1,0 +1,117 @@
+"""What an attribute or an item may hold: fields of the project's classes, records, properties, entries of dictionaries."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+
+from phalanx.lint.resolve import Names, Value
+from phalanx.lint.syntax import argument, decorated, returns
+from phalanx.lint.tree import Binding, Scope
+
+Bound = tuple[Binding, Scope]
+_RECORDS = frozenset({"dataclass", "dataclasses.dataclass", "define", "attr.s", "attrs.define", "pydantic.dataclasses.dataclass"})  # fmt: skip
+_RECORD_BASES = frozenset({"typing.NamedTuple", "pydantic.BaseModel", "typing.TypedDict"})
+_NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "builtins.dict", "ml_collections.ConfigDict", "torch.utils.data.DataLoader"})  # fmt: skip
+_PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
+_DEPTH = 5
+
+
+class Fields(Names):
+    """Answers for one project. A field is a list of assignments, whichever way it gets its value."""
+
+    @abstractmethod
+    def callers(self, function: Scope) -> list[tuple[ast.Call, Scope]]:
+        """Calls of a function or class."""
+
+    @abstractmethod
+    def origins(self, node: ast.expr, scope: Scope, path: tuple[int, ...] = ()) -> tuple[tuple[ast.expr, Scope], ...]:
+        """The expressions that an expression's value may come from."""
+
+    def fields(self, node: ast.Attribute, scope: Scope) -> list[Bound]:
+        """What may have been assigned to `self.x`, `trainer.x`, `Config.x` or `args.x`."""
+        base = node.value
+        if isinstance(base, ast.Name) and base.id in ("self", "cls"):
+            owner = self.owner_of(scope)
+            return self.fields_of(owner, node.attr) if owner is not None else []
+        found = list(scope.module.fields.get((base.id, node.attr), ())) if isinstance(base, ast.Name) else []
+        owner = self.symbol(base, scope)
+        if owner is not None and isinstance(owner.node, ast.ClassDef):
+            return [*found, *self.fields_of(owner, node.attr)]
+        for value in self.values(base, scope):
+            found += self._of_value(value, node.attr)
+        return found
+
+    def _of_value(self, value: Value, name: str) -> list[Bound]:
+        call = value.node
+        if not isinstance(call, ast.Call):
+            owner = self.project.find(value.type, value.scope.module)  # known from an annotation only
+            return self.fields_of(owner, name) if owner is not None and isinstance(owner.node, ast.ClassDef) else []
+        if value.type in _NAMESPACES:
+            given = argument(call, -1, name)
+            return [(Binding("assign", call, given), value.scope)] if given is not None else []
+        owner = self.symbol(call.func, value.scope)
+        if owner is None or not isinstance(owner.node, ast.ClassDef):
+            return []
+        given = self._constructed(owner, call, name)
+        if given is not None:
+            return [*self._assigned(owner, name), (Binding("assign", call, given), value.scope)]
+        return self.fields_of(owner, name, calls=False)
+
+    def fields_of(self, owner: Scope, name: str, depth: int = _DEPTH, *, calls: bool = True) -> list[Bound]:
+        """A field of a class and of its bases within the project: assignments, class attributes, properties."""
+        found = self._assigned(owner, name)
+        for binding in owner.bindings.get(name, ()):
+            if binding.kind == "assign" and binding.value is not None:
+                found.append((binding, owner))
+            elif binding.kind == "def" and decorated(binding.node, _PROPERTIES):
+                method = owner.module.scopes[binding.node]
+                found += [(Binding("assign", result, result), method) for result in returns(method)]
+        if calls and self._is_record(owner):
+            for call, where in self.callers(owner):
+                given = self._constructed(owner, call, name)
+                found += [(Binding("assign", call, given), where)] if given is not None else []
+        if found or not depth or owner.parent is None or not isinstance(owner.node, ast.ClassDef):
+            return found
+        bases = (self.symbol(base, owner.parent) for base in owner.node.bases)
+        return [item for base in bases if base is not None for item in self.fields_of(base, name, depth - 1)]
+
+    def _assigned(self, owner: Scope, name: str) -> list[Bound]:
+        return list(owner.module.self_fields.get(owner.node, {}).get(name, ()))
+
+    def _is_record(self, owner: Scope) -> bool:
+        return decorated(owner.node, _RECORDS) or bool(self.bases(owner) & _RECORD_BASES)
+
+    def _constructed(self, owner: Scope, call: ast.Call, name: str) -> ast.expr | None:
+        """What the constructor of a record is given for a field."""
+        if not self._is_record(owner):
+            return None
+        names = [
+            item.target.id
+            for item in owner.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        ]
+        return argument(call, names.index(name) if name in names else -1, name)
+
+    def items(self, node: ast.Subscript, scope: Scope) -> list[Bound]:
+        """What `config["rank"]` or `shape[0]` may be, where the container is written out in the program."""
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if key is None:
+            return []
+        name = getattr(node.value, "id", "")
+        found = list(scope.module.fields.get((name, f"[{key!r}]"), ()))
+        for made, where in self.origins(node.value, scope):
+            value = _item(made, key)
+            found += [(Binding("assign", made, value), where)] if value is not None else []
+        return found
+
+
+def _item(made: ast.expr, key: object) -> ast.expr | None:
+    if isinstance(made, ast.Dict):
+        pairs = zip(made.keys, made.values, strict=True)
+        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
+    if isinstance(made, ast.Call) and getattr(made.func, "id", "") == "dict" and isinstance(key, str):
+        return argument(made, -1, key)
+    if isinstance(made, (ast.Tuple, ast.List)) and isinstance(key, int) and -len(made.elts) <= key < len(made.elts):
+        return made.elts[key]
+    return None
