@@ -11,6 +11,7 @@ from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.divergence import Divergence, divergences
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference
 from phalanx.lint.names import FRAMEWORKS
+from phalanx.lint.origins import Origin
 from phalanx.lint.project import Project
 from phalanx.lint.ranks import Ranks
 from phalanx.lint.resolve import Value
@@ -120,6 +121,14 @@ class Context:
     def is_a(self, node: ast.expr | None, scope: Scope, *types: str) -> bool:
         """Whether an expression may be of one of these classes."""
         return any(value.type in types for value in self.values(node, scope))
+
+    def origins(self, node: ast.expr | None, scope: Scope) -> tuple[Origin, ...]:
+        """The expressions behind a name, field, item, parameter or call; see `Origins`."""
+        return self.inference.origins(node, scope) if node is not None else ()
+
+    def origin(self, node: ast.expr, scope: Scope) -> Origin:
+        """The only expression behind another, or that one itself."""
+        return self.inference.origin(node, scope)
 
     def constant(self, node: ast.AST | None, scope: Scope) -> object:
         """A literal, None if unknown."""

@@ -65,7 +65,7 @@ class _Finder:
     def _branch(self, branch: ast.If, scope: Scope) -> Iterator[Divergence]:
         body = self.collectives.reached(branch.body, scope)
         other = self.collectives.reached(branch.orelse, scope)
-        left, right = self._leaves(branch.body, scope), self._leaves(branch.orelse, scope)
+        left, right = (self._leaves(block, scope, nested=True) for block in (branch.body, branch.orelse))
         if "raise" in (left, right):
             return
         leaves = ""
@@ -115,8 +115,8 @@ class _Finder:
         if len(pair) == 2 and pair[0].name != pair[1].name:
             yield Divergence("order", node, node.test, scope, pair[0], pair[1])
 
-    def _leaves(self, block: list[ast.stmt], scope: Scope) -> str:
-        """How a block surely ends the path: by the first of its own statements that jumps."""
+    def _leaves(self, block: list[ast.stmt], scope: Scope, *, nested: bool = False) -> str:
+        """How a block ends the path: by the first of its own statements that jumps, or also by one under a condition."""
         for statement in block:
             ended = statement.exc if isinstance(statement, ast.Raise) else getattr(statement, "value", None)
             func = ended.func if isinstance(ended, ast.Call) else ended
@@ -127,6 +127,10 @@ class _Finder:
                 return "raise" if fails else "exit"  # an error ends the job, and nobody waits
             if type(statement) in _JUMPS:
                 return _JUMPS[type(statement)]
+            if isinstance(statement, ast.If) and nested:
+                inner = self._leaves(statement.body, scope) or self._leaves(statement.orelse, scope)
+                if inner in ("return", "exit"):
+                    return inner
         return ""
 
     def _rest(self, branch: ast.If, scope: Scope, leaves: str) -> list[Operation]:

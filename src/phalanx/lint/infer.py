@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from phalanx.lint.project import Project
 from phalanx.lint.origins import Origins
+from phalanx.lint.project import Project
 from phalanx.lint.resolve import Value
-from phalanx.lint.syntax import argument, argument_of, first_argument, parameters, returns
+from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, returns
 from phalanx.lint.tree import Binding, Module, Scope
 
 _DEPTH = 14
@@ -87,6 +87,8 @@ class Inference(Origins):
         if binding.kind == "param" and isinstance(binding.node, ast.arg):
             handed = self.handed(scope, binding.node.arg)
             given = tuple(value for argument, where in handed for value in self.values(argument, where, path))
+            default = default_of(scope, binding.node.arg) if not given else None
+            given = given or (self.values(default, scope, path) if default is not None else ())
             return given or (self._declared(binding.node, scope) if not path else ())
         if binding.kind == "import":
             found = self.project.variable(binding.target, scope.module)

@@ -122,5 +122,4 @@ class Origins(Fields):
         if not isinstance(func, ast.Attribute) or func.attr != "get" or not node.args or not isinstance(node.args[0], ast.Constant):  # fmt: skip
             return []
         item = ast.copy_location(ast.Subscript(value=func.value, slice=node.args[0], ctx=ast.Load()), node)
-        found = self._of_all(self.items(item, scope), path)
-        return found
+        return self._of_all(self.items(item, scope), path)

@@ -9,6 +9,7 @@ from phalanx.lint.context import Context
 from phalanx.lint.rule import Edit
 from phalanx.lint.tree import Scope
 
+_SEEDERS = frozenset({"seed_everything", "set_seed", "fix_seed", "seed_all", "set_random_seed"})
 _CHANGES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
@@ -37,6 +38,16 @@ def states_in(node: ast.expr, context: Context, scope: Scope) -> Iterator[ast.ex
     for item in ast.walk(node):
         if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == "state_dict":
             yield item.func.value
+
+
+def seeded_by_library(context: Context) -> bool:
+    """Whether a library's helper is given a seed that is the same on every rank; those of the project are read."""
+    for module in context.program:
+        for call, scope in module.calls:
+            last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if last in _SEEDERS and context.inference.symbol(call.func, scope) is None:
+                return not any(context.ranks.depends(item, scope) for item in call.args)
+    return False
 
 
 def has_rest(call: ast.Call) -> bool:

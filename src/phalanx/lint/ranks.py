@@ -182,7 +182,9 @@ class Ranks:
             ) == "task"
         if key in ("rank", "local_rank", "global_rank"):
             return True
-        if any(b.value is not None and self._element(b.value, b.path, at) for b, at in self.inference.items(node, scope)):
+        if any(
+            b.value is not None and self._element(b.value, b.path, at) for b, at in self.inference.items(node, scope)
+        ):
             return True
         return self.depends(node.slice, scope) or (key is None and self.depends(node.value, scope))
 

@@ -49,29 +49,21 @@ def _called_by(function: Scope, context: Context) -> list[Scope]:
     return [item for item in inner if item is not None and item.is_function and item.module is context.module]
 
 
-def dataset_calls(node: ast.expr, context: Context, scope: Scope, depth: int = 6) -> Calls:
+_LONGEST = 30  # methods of one chain
+
+
+def dataset_calls(node: ast.expr, context: Context, scope: Scope) -> Calls:
     """The method calls that made a data set, last first; empty if its beginning is not a `tf.data` source."""
     found: Calls = []
-    while depth:
-        if isinstance(node, ast.Name):
-            bound = context.inference.reaching(node.id, node, scope)
-            value = (
-                bound[0][0].value if len(bound) == 1 and bound[0][0].kind == "assign" and not bound[0][0].path else None
-            )
-            if value is None or value is node:
-                return []
-            node, scope, depth = value, bound[0][1], depth - 1
-        elif isinstance(node, ast.Call):
-            found.append((node, scope))
-            if context.name(node.func, scope).startswith("tensorflow.data.") and not isinstance(node.func, ast.Name):
-                name = context.name(node.func, scope)
-                if name.count(".") <= 3 and not name.startswith("tensorflow.data.experimental"):
-                    return found
-            if not isinstance(node.func, ast.Attribute):
-                return []
-            node = node.func.value
-        else:
+    for _ in range(_LONGEST):
+        node, scope = context.origin(node, scope)
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return []
+        found.append((node, scope))
+        name = context.name(node.func, scope)
+        if name.startswith("tensorflow.data.") and name.count(".") <= 3 and "experimental" not in name:
+            return found
+        node = node.func.value
     return []
 
 

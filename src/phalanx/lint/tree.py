@@ -298,7 +298,18 @@ _HANDLERS: dict[type[ast.AST], Callable[[_Walker, Any, Scope], Scope | None]] = 
     ast.ExceptHandler: _Walker.handler,
 }
 _KEPT = frozenset(
-    {ast.IfExp, ast.Try, ast.With, ast.Attribute, ast.Assign, ast.AugAssign, ast.BoolOp, ast.Return, ast.ImportFrom, ast.Yield}
+    {
+        ast.IfExp,
+        ast.Try,
+        ast.With,
+        ast.Attribute,
+        ast.Assign,
+        ast.AugAssign,
+        ast.BoolOp,
+        ast.Return,
+        ast.ImportFrom,
+        ast.Yield,
+    }
 )
 # Fields that hold no code, the most frequent ones.
 _LEAVES = frozenset({str, int, type(None), ast.Load, ast.Store, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.And, ast.Or})

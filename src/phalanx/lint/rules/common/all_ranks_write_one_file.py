@@ -68,7 +68,7 @@ def check(context: Context) -> Iterator[Hit]:
         *_models(context),
     ):
         is_first = context.name(call.func, scope).startswith(("numpy.", "keras."))
-        path = argument(call, 0 if is_first else 1, "f")
+        path = argument(call, 0 if is_first else 1, "filepath" if is_first else "f")
         if (
             path is None
             or has_rest(call)
@@ -82,8 +82,10 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _models(context: Context) -> Calls:
-    """Keras models that a job of PyTorch or Horovod saves."""
-    return [(c, s) for c, s in context.methods("save", "save_weights") if context.name(c.func, s).startswith("keras.")]
+    """Keras models that a job of PyTorch or Horovod saves, itself or by a callback."""
+    saves = context.methods("save", "save_weights")
+    kept = context.calls("keras.callbacks.ModelCheckpoint", "keras.callbacks.BackupAndRestore")
+    return [*kept, *((c, s) for c, s in saves if context.name(c.func, s).startswith("keras."))]
 
 
 def _runs_on_ranks(context: Context, scope: Scope, depth: int) -> bool:

@@ -58,6 +58,7 @@ RULE = Rule(
 )
 
 _PASSES = frozenset({"builtins.enumerate", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.iter"})
+_LISTINGS = frozenset({"glob.glob", "os.listdir", "glob.iglob"})
 _SIZES = frozenset({"range", "take", "skip", "randn", "rand", "zeros", "ones", "randint", "Subset", "islice", "narrow"})
 
 
@@ -82,7 +83,7 @@ def check(context: Context) -> Iterator[Hit]:
         ):
             yield Hit(loop, f"The number of steps `{context.text(bound)}` depends on the rank")
     for loop, scope in context.synchronised_loops:
-        stride = _stride(loop.iter, context, scope, 4) if isinstance(loop, ast.For) else None
+        stride = _stride(loop.iter, context, scope) if isinstance(loop, ast.For) else None
         if stride is not None:
             yield Hit(loop, f"Ranks get different numbers of items from `{context.text(stride)}`; every item is a step")
     for node, scope in context.module.nodes[ast.Assign]:
@@ -103,40 +104,47 @@ def _bound(loop: ast.AST, context: Context, scope: Scope) -> ast.expr | None:
     return call.args[0] if is_range and isinstance(call, ast.Call) else None
 
 
-def _stride(node: ast.expr, context: Context, scope: Scope, depth: int) -> ast.expr | None:
+def _stride(node: ast.expr, context: Context, scope: Scope) -> ast.expr | None:
     """`files[rank::world]` behind what a loop iterates over, where nothing makes the number of files divisible."""
-    if isinstance(node, ast.Call) and node.args:
-        name = context.name(node.func, scope)
-        function = context.inference.symbol(node.func, scope)
-        if name not in _PASSES and (function is None or not function.is_function):
+    for made, where in context.origins(node, scope):
+        if isinstance(made, ast.Call):
+            is_own = context.inference.symbol(made.func, where) is not None  # a generator over what it is given
+            inner = made.args if is_own or context.name(made.func, where) in _PASSES else []
+            return next((found for item in inner if (found := _stride(item, context, where)) is not None), None)
+        if isinstance(made, (ast.ListComp, ast.GeneratorExp)):
+            return made if _is_filtered_share(made, context, where) else None
+        if not isinstance(made, ast.Subscript) or not isinstance(made.slice, ast.Slice) or made.slice.step is None:
             return None
-        found = (_stride(item, context, scope, depth) for item in node.args)
-        return next((item for item in found if item is not None), None)
-    if isinstance(node, ast.Name) and depth:
-        bound = [(b, s) for b, s in context.inference.reaching(node.id, node, scope) if b.kind == "assign"]
-        values = [(b.value, s) for b, s in bound if b.value is not None and not b.path]
-        return _stride(values[0][0], context, values[0][1], depth - 1) if len(values) == 1 else None
-    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is None:
-        return None
-    lower = node.slice.lower
-    is_share = lower is not None and node.slice.upper is None and context.ranks.depends(lower, scope)
-    return node if is_share and _is_of_files(node.value, context, scope, depth) else None
+        lower = made.slice.lower
+        is_share = lower is not None and made.slice.upper is None and context.ranks.depends(lower, where)
+        if not is_share or not _is_of_files(made.value, context, where):
+            return None
+        return made
+    return None
 
 
-def _is_of_files(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
+def _is_filtered_share(made: ast.ListComp | ast.GeneratorExp, context: Context, scope: Scope) -> bool:
+    """`[f for i, f in enumerate(files) if i % world == rank]`."""
+    first = made.generators[0]
+    tests = [test for test in first.ifs if any(isinstance(item, ast.Mod) for item in ast.walk(test))]
+    source = first.iter
+    if isinstance(source, ast.Call) and source.args and context.name(source.func, scope) in _PASSES:
+        source = source.args[0]
+    return any(context.ranks.depends(test, scope) for test in tests) and _is_of_files(source, context, scope, made)
+
+
+def _is_of_files(node: ast.expr, context: Context, scope: Scope, share: ast.expr | None = None) -> bool:
     """Whether a list is as long as a folder has files, and is cut or padded by nothing."""
-    if isinstance(node, ast.Call):
-        name, last = context.name(node.func, scope), getattr(node.func, "attr", "")
-        if name in ("builtins.sorted", "builtins.list") and node.args:
-            return _is_of_files(node.args[0], context, scope, depth)
-        return name in ("glob.glob", "os.listdir", "glob.iglob") or last in ("glob", "rglob", "iterdir", "readlines")
-    if isinstance(node, ast.Name) and depth:
-        if "%" in ast.unparse(scope.node) or "//" in ast.unparse(scope.node):
-            return False  # somebody counts
-        found = context.inference.reaching(node.id, node, scope)
-        value = found[0][0].value if len(found) == 1 and found[0][0].kind == "assign" else None
-        return value is not None and _is_of_files(value, context, found[0][1], depth - 1)
-    return False
+    for made, where in context.origins(node, scope):
+        text = ast.unparse(where.node).replace(ast.unparse(share) if share is not None else "\0", "")
+        if "%" in text or "//" in text or not isinstance(made, ast.Call):
+            return False  # somebody counts, or it is something else
+        name, last = context.name(made.func, where), getattr(made.func, "attr", "")
+        if name in ("builtins.sorted", "builtins.list") and made.args:
+            return _is_of_files(made.args[0], context, where)
+        if name not in _LISTINGS and last not in ("glob", "rglob", "iterdir", "readlines"):
+            return False
+    return True
 
 
 def _is_chosen(node: ast.expr, context: Context, scope: Scope) -> bool:

@@ -64,7 +64,7 @@ def check(context: Context) -> Iterator[Hit]:
         if isinstance(loop, ast.While):
             continue
         if (
-            _is_unordered(loop.iter, context, scope, 3)
+            _is_unordered(loop.iter, context, scope)
             or _is_by_rank(loop.iter, context, scope)
             or _is_filled_by_data(loop.iter, context, scope)
         ):
@@ -124,22 +124,16 @@ def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
     return False
 
 
-def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
+def _is_unordered(node: ast.expr, context: Context, scope: Scope) -> bool:
+    return all(_has_no_order(made, context, where) for made, where in context.origins(node, scope))
+
+
+def _has_no_order(node: ast.expr, context: Context, scope: Scope) -> bool:
     if isinstance(node, (ast.Set, ast.SetComp)):
         return True
-    if isinstance(node, ast.Call):
-        if context.name(node.func, scope) in _CALLS:
-            return True
-        if context.name(node.func, scope) in ("builtins.list", "builtins.enumerate", "builtins.tuple") and node.args:
-            return _is_unordered(node.args[0], context, scope, depth)
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
-    if isinstance(node, ast.Name) and depth:
-        found = context.inference.reaching(node.id, node, scope)
-        return len(found) == 1 and all(
-            b.kind == "assign"
-            and not b.path
-            and b.value is not None
-            and _is_unordered(b.value, context, where, depth - 1)
-            for b, where in found
-        )
-    return False
+    if not isinstance(node, ast.Call):
+        return False
+    name = context.name(node.func, scope)
+    if name in ("builtins.list", "builtins.enumerate", "builtins.tuple") and node.args:
+        return _is_unordered(node.args[0], context, scope)
+    return name in _CALLS or (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)

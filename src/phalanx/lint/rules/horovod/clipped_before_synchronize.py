@@ -69,6 +69,7 @@ def check(context: Context) -> Iterator[Hit]:
         ".synchronize()", "skip_synchronize"
     ):
         return
-    for call, _ in context.calls("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_"):
-        if context.loops_around(call):
+    backward = {scope for _, scope in context.methods("backward")}
+    for call, scope in context.calls("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_"):
+        if context.loops_around(call) or scope in backward:
             yield Hit(call, "Gradients are clipped before Horovod has finished averaging them")

@@ -60,13 +60,7 @@ def check(context: Context) -> Iterator[Hit]:
     """Several bare `named_parameters()` in one argument."""
     for call, scope in context.calls("horovod.torch.DistributedOptimizer"):
         given = keyword(call, "named_parameters")
-        if isinstance(given, ast.Name):
-            found = context.inference.reaching(given.id, given, scope)
-            given = (
-                found[0][0].value
-                if len(found) == 1 and found[0][0].kind == "assign" and not found[0][0].path
-                else given
-            )
+        given = context.origin(given, scope)[0] if given is not None else None
         if given is None or isinstance(given, (ast.ListComp, ast.GeneratorExp)):
             continue
         inner = [

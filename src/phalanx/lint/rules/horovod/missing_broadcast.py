@@ -57,6 +57,9 @@ RULE = Rule(
 )
 
 
+_BROADCASTS = ("broadcast_parameters", "broadcast_variables", "broadcast_global", "BroadcastGlobal", "broadcast_(", "broadcast(", "broadcast_async")  # fmt: skip
+
+
 def check(context: Context) -> Iterator[Hit]:
     """Wrapped optimizers in a program that trains."""
     wraps = context.calls(
@@ -68,7 +71,7 @@ def check(context: Context) -> Iterator[Hit]:
     )
     if (
         not wraps
-        or context.mentions("roadcast", "TorchState", "KerasState", "TensorFlowState", "elastic")
+        or context.mentions(*_BROADCASTS, "TorchState", "KerasState", "TensorFlowState", "elastic")
         or context.has_unknown_imports
     ):
         return

@@ -41,6 +41,7 @@ for step in range(10):
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
@@ -69,6 +70,9 @@ _SYNC = (
 )
 
 
+_OPTIMIZERS = ("torch.optim.", "keras.optimizers.", "tensorflow.optimizers.")
+
+
 def check(context: Context) -> Iterator[Hit]:
     """Programs with a backward pass, a gradient tape or a fit."""
     init = context.calls("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
@@ -76,4 +80,6 @@ def check(context: Context) -> Iterator[Hit]:
         return
     trains = context.methods_in_program("backward", "fit", "gradient")
     if trains and context.methods_in_program("step", "fit", "apply_gradients"):
-        yield Hit(init[0][0], "Horovod is initialised, but gradients are never averaged over the processes")
+        made = [c for c, s in context.module.calls if context.name(c.func, s).startswith(_OPTIMIZERS)]
+        place = next((call for call in made if ".lr_scheduler." not in ast.unparse(call.func)), init[0][0])
+        yield Hit(place, "Horovod is initialised, but gradients are never averaged over the processes")

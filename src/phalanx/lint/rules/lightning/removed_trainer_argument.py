@@ -58,7 +58,7 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.calls("lightning.Trainer"):
         for item in call.keywords:
             if item.arg in _ARGUMENTS:
-                yield Hit(call, f"`Trainer` no longer has `{item.arg}`", do=f"Use {_ARGUMENTS[item.arg]}.")
+                yield Hit(item, f"`Trainer` no longer has `{item.arg}`", do=f"Use {_ARGUMENTS[item.arg]}.")
         accelerator = context.constant(keyword(call, "accelerator"), scope)
         if accelerator in ("ddp", "ddp_spawn", "dp", "ddp2", "horovod"):
             yield Hit(

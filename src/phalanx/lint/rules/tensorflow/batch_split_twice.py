@@ -59,14 +59,7 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_share(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return (
-            len(found) == 1
-            and found[0][0].value is not None
-            and isinstance(found[0][0].value, (ast.BinOp, ast.Call))
-            and _is_share(found[0][0].value, context, found[0][1])
-        )
+    node, scope = context.origin(node, scope)
     if isinstance(node, ast.Call) and node.args:
         return context.name(node.func, scope) == "builtins.int" and _is_share(node.args[0], context, scope)
     return (

@@ -62,7 +62,9 @@ def check(context: Context) -> Iterator[Hit]:
         optimizer = keyword(call, "optimizer")
         for used in (owner, optimizer):
             for node in (
-                _made(used, context, scope) if isinstance(used, ast.Name) and _scopes(opened, context, scope) else ()
+                _made(used, context, scope)
+                if isinstance(used, (ast.Name, ast.Attribute)) and _scopes(opened, context, scope)
+                else ()
             ):
                 if node not in seen:
                     seen.add(node)
@@ -104,13 +106,16 @@ def _scopes(opened: bool, context: Context, scope: Scope) -> bool:
 
 def _made(used: ast.expr, context: Context, scope: Scope) -> list[ast.AST]:
     """The statements outside of every scope that gave a model or optimizer its name."""
-    found = context.inference.reaching(used.id, used, scope) if isinstance(used, ast.Name) else []
+    if isinstance(used, ast.Attribute):
+        found = [item for item in context.inference.fields(used, scope) if item[1].module is context.module]
+    else:
+        found = context.inference.reaching(used.id, used, scope) if isinstance(used, ast.Name) else []
     return [
         b.node
         for b, where in found
         if b.kind == "assign"
         and b.value is not None
-        and where is scope
+        and (where is scope or isinstance(used, ast.Attribute))
         and not in_scope(b.node, context)
         and any(_belongs(value, context) for value in context.inference.values(b.value, where, b.path))
     ]

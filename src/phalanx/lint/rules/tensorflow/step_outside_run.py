@@ -44,7 +44,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import calls_below, names_in
+from phalanx.lint.patterns import assigned_to, calls_below, names_in
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.strategies import MODELS
 from phalanx.lint.tree import Scope
@@ -91,41 +91,19 @@ def _batch(loop: ast.AST, context: Context, scope: Scope) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(loop):
         call = node.value if isinstance(node, ast.Assign) else None
-        if (
-            isinstance(call, ast.Call)
-            and call.args
-            and context.name(call.func, scope) == "builtins.next"
-            and isinstance(call.args[0], ast.Name)
-        ):
-            bound = context.inference.reaching(call.args[0].id, call.args[0], scope)
-            if (
-                len(bound) == 1
-                and isinstance(bound[0][0].value, ast.Call)
-                and _is_distributed(bound[0][0].value, context, bound[0][1])
-            ):
-                found |= (
-                    {item.id for target in node.targets for item in ast.walk(target) if isinstance(item, ast.Name)}
-                    if isinstance(node, ast.Assign)
-                    else set()
-                )
+        is_next = isinstance(call, ast.Call) and context.name(call.func, scope) == "builtins.next"
+        if is_next and isinstance(call, ast.Call) and call.args and _is_distributed(call.args[0], context, scope):
+            found |= assigned_to(context, call)
     return found
 
 
 def _is_distributed(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if (
-        isinstance(node, ast.Call)
-        and node.args
-        and context.name(node.func, scope) in ("builtins.enumerate", "builtins.iter")
-    ):
-        node = node.args[0]
-    if not isinstance(node, ast.Name):
+    made, where = context.origin(node, scope)
+    if not isinstance(made, ast.Call):
         return False
-    found = context.inference.reaching(node.id, node, scope)
-    return (
-        len(found) == 1
-        and isinstance(found[0][0].value, ast.Call)
-        and getattr(found[0][0].value.func, "attr", "") in _MAKERS
-    )
+    if made.args and context.name(made.func, where) in ("builtins.enumerate", "builtins.iter"):
+        return _is_distributed(made.args[0], context, where)
+    return getattr(made.func, "attr", "") in _MAKERS
 
 
 def _runs(function: Scope) -> bool:

@@ -64,9 +64,7 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_wrong(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return len(found) == 1 and isinstance(found[0][0].value, ast.Dict) and not found[0][0].path
+    node, scope = context.origin(node, scope)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
             json.loads(node.value)

@@ -77,16 +77,7 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _maker(node: ast.expr, context: Context, scope: Scope) -> ast.Call | None:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        if len(found) == 1 and found[0][0].kind == "assign" and found[0][0].value is not None and not found[0][0].path:
-            value = found[0][0].value
-            return _maker(value, context, found[0][1]) if isinstance(value, ast.Call) else None
-    if (
-        isinstance(node, ast.Call)
-        and context.name(node.func, scope) in _MAKERS
-        and keyword(node, "device") is None
-        and not has_rest(node)
-    ):
-        return node
-    return None
+    made, where = context.origin(node, scope)
+    if not isinstance(made, ast.Call) or context.name(made.func, where) not in _MAKERS or has_rest(made):
+        return None
+    return made if keyword(made, "device") is None and where.module is context.module else None

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP
 from phalanx.lint.patterns import keyword
-from phalanx.lint.ranks import GLOBAL_CALLS
+from phalanx.lint.ranks import GLOBAL_CALLS, environment_key
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -52,8 +52,6 @@ RULE = Rule(
     needs=("cuda",),
 )
 
-_CALLS = GLOBAL_CALLS
-
 
 def check(context: Context) -> Iterator[Hit]:
     """Device arguments that are the global rank, unchanged. Under `mp.spawn` all ranks are on one host."""
@@ -61,7 +59,7 @@ def check(context: Context) -> Iterator[Hit]:
         return
     for call, scope in context.module.calls:
         device = _device(call, context, scope)
-        if device is not None and _is_global_rank(device, context, scope, 3):
+        if device is not None and _is_global_rank(device, context, scope):
             yield Hit(call, f"`{context.text(device)}` is the rank in the whole job, not the GPU's number on this host")
 
 
@@ -79,34 +77,17 @@ def _device(call: ast.Call, context: Context, scope: Scope) -> ast.expr | None:
     return None
 
 
-def _is_global_rank(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
-    if isinstance(node, ast.Call):
-        name = context.name(node.func, scope)
-        if name == "builtins.int" and node.args:
-            return _is_global_rank(node.args[0], context, scope, depth)
-        return name in _CALLS or (
-            name in ("os.environ.get", "os.getenv")
-            and bool(node.args)
-            and context.constant(node.args[0], scope) == "RANK"
-        )
+def _is_global_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """Every expression behind it is the rank in the whole job."""
+    return all(_reads_rank(made, context, where) for made, where in context.origins(node, scope))
+
+
+def _reads_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
     if isinstance(node, ast.Subscript):
         return context.name(node.value, scope) == "os.environ" and context.constant(node.slice, scope) == "RANK"
-    if isinstance(node, (ast.Name, ast.Attribute)) and depth:
-        found = (
-            context.inference.reaching(node.id, node, scope)
-            if isinstance(node, ast.Name)
-            else context.inference.fields(node, scope)
-        )
-        return bool(found) and all(
-            b.kind == "assign" and b.value is not None and _bound(b.value, b.path, context, w, depth - 1)
-            for b, w in found
-        )
-    return False
-
-
-def _bound(value: ast.expr, path: tuple[int, ...], context: Context, scope: Scope, depth: int) -> bool:
-    for index in path:
-        if not isinstance(value, (ast.Tuple, ast.List)) or index >= len(value.elts):
-            return False
-        value = value.elts[index]
-    return _is_global_rank(value, context, scope, depth)
+    if not isinstance(node, ast.Call):
+        return False
+    name = context.name(node.func, scope)
+    if name == "builtins.int" and node.args:
+        return _is_global_rank(node.args[0], context, scope)
+    return name in GLOBAL_CALLS or environment_key(node, name, context.inference, scope) == "RANK"

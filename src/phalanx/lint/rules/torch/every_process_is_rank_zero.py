@@ -70,7 +70,4 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _source(node: ast.expr, context: Context, scope: Scope) -> str:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return "".join(ast.unparse(b.value) for b, _ in found if b.value is not None and not b.path)
-    return ast.unparse(node)
+    return "".join(ast.unparse(made) for made, _ in context.origins(node, scope))

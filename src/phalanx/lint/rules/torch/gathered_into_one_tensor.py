@@ -63,16 +63,10 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_repeated(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return bool(found) and all(
-            b.kind == "assign"
-            and not b.path
-            and b.value is not None
-            and not isinstance(b.value, ast.Name)
-            and _is_repeated(b.value, context, w)
-            for b, w in found
-        )
+    return all(_repeats(made) for made, _ in context.origins(node, scope))
+
+
+def _repeats(node: ast.expr) -> bool:
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return False
     items = next((side.elts for side in (node.left, node.right) if isinstance(side, ast.List)), [])

@@ -64,15 +64,6 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_list(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return (
-            len(found) == 1
-            and found[0][0].kind == "assign"
-            and not found[0][0].path
-            and found[0][0].value is not None
-            and not isinstance(found[0][0].value, ast.Name)
-            and context.ranks.guard(found[0][0].node, found[0][1], callers=False) is None
-            and _is_list(found[0][0].value, context, found[0][1])
-        )
-    return isinstance(node, (ast.List, ast.ListComp)) and bool(getattr(node, "elts", True))
+    made, where = context.origin(node, scope)
+    is_list = isinstance(made, (ast.List, ast.ListComp)) and bool(getattr(made, "elts", True))
+    return is_list and context.ranks.guard(made, where, callers=False) is None

@@ -64,12 +64,6 @@ def check(context: Context) -> Iterator[Hit]:
         return
     for call, scope in context.calls("torch.save"):
         first = call.args[0] if call.args else None
-        found = [first] if first is not None else []
-        if isinstance(first, ast.Name):
-            found += [
-                b.value
-                for b, _ in context.inference.reaching(first.id, first, scope)
-                if b.kind == "assign" and b.value is not None
-            ]
+        found = [made for made, _ in context.origins(first, scope)]
         if any(".to_local()" in ast.unparse(item) for item in found):
             yield Hit(call, "Only this rank's shards (`to_local()`) are saved; no plain model can load them")

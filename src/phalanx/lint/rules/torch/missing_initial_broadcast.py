@@ -51,6 +51,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD
+from phalanx.lint.patterns import seeded_by_library
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -78,8 +79,7 @@ def check(context: Context) -> Iterator[Hit]:
     ):
         return
     seeds = context.calls_in_program("torch.manual_seed", "torch.random.manual_seed", "torch.cuda.manual_seed_all")
-    if any(call.args and not context.ranks.depends(call.args[0], scope) for call, scope in seeds) or context.mentions(
-        "set_seed", "seed_everything", "zeros_"
-    ):
+    is_seeded = any(call.args and not context.ranks.depends(call.args[0], scope) for call, scope in seeds)
+    if is_seeded or seeded_by_library(context) or context.mentions("zeros_"):
         return
     yield Hit(calls[0], "Gradients are averaged, but nothing gives the ranks the same initial weights")

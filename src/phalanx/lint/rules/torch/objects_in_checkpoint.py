@@ -73,14 +73,5 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _entries(node: ast.expr | None, context: Context, scope: Scope) -> list[tuple[ast.expr, Scope]]:
-    if isinstance(node, ast.Dict):
-        return [(value, scope) for value in node.values]
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)[:2]
-        return [
-            i
-            for b, w in found
-            if b.kind == "assign" and isinstance(b.value, ast.Dict)
-            for i in _entries(b.value, context, w)
-        ]
-    return []
+    found = context.origins(node, scope)
+    return [(value, where) for made, where in found if isinstance(made, ast.Dict) for value in made.values]

@@ -33,7 +33,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
-from phalanx.lint.patterns import assigned_to, has_rest, root_name
+from phalanx.lint.patterns import assigned_to, has_rest, root_name, seeded_by_library
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
@@ -61,7 +61,7 @@ _DRAWS: dict[str, tuple[str, ...]] = {  # what draws indices, and what seeds it
 
 def check(context: Context) -> Iterator[Hit]:
     """Splits by a global generator that nothing seeds alike."""
-    if not context.calls_in_program(INIT) or context.mentions("seed_everything", "set_seed", "fix_seed", "seed_all"):
+    if not context.calls_in_program(INIT) or seeded_by_library(context):
         return
     for call, scope in context.calls("torch.utils.data.random_split", "sklearn.model_selection.train_test_split"):
         is_torch = context.name(call.func, scope).startswith("torch.")

@@ -54,10 +54,6 @@ def check(context: Context) -> Iterator[Hit]:
     """The rank itself, also through a variable."""
     for call, scope in context.calls(*_CALLS):
         peer = argument(call, 1, "dst" if "send" in context.name(call.func, scope) else "src")
-        if isinstance(peer, ast.Name):
-            found = context.inference.reaching(peer.id, peer, scope)
-            peer = (
-                found[0][0].value if len(found) == 1 and found[0][0].kind == "assign" and not found[0][0].path else None
-            )
-        if isinstance(peer, ast.Call) and context.name(peer.func, scope) == "torch.distributed.get_rank":
+        made, where = context.origin(peer, scope) if peer is not None else (call, scope)
+        if isinstance(made, ast.Call) and context.name(made.func, where) == "torch.distributed.get_rank":
             yield Hit(call, "The partner is this rank itself")

@@ -73,7 +73,4 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _may_be_none(node: ast.expr | None, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.IfExp):
-        return True
-    found = context.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
-    return any(isinstance(b.value, (ast.Constant, ast.IfExp)) for b, _ in found)
+    return len(context.origins(node, scope)) > 1

@@ -69,18 +69,10 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_sparse(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return any(
-            b.kind == "assign"
-            and b.value is not None
-            and not b.path
-            and not isinstance(b.value, ast.Name)
-            and _is_sparse(b.value, context, w)
-            for b, w in found
-        )
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr in ("to_sparse", "to_sparse_csr"):
-        return True
-    return context.name(node.func, scope) in ("torch.sparse_coo_tensor", "torch.sparse_csr_tensor")
+    for made, where in context.origins(node, scope):
+        if isinstance(made, ast.Call) and (
+            getattr(made.func, "attr", "") in ("to_sparse", "to_sparse_csr")
+            or context.name(made.func, where) in ("torch.sparse_coo_tensor", "torch.sparse_csr_tensor")
+        ):
+            return True
+    return False

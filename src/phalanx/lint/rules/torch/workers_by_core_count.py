@@ -63,10 +63,6 @@ def check(context: Context) -> Iterator[Hit]:
         return
     for call, scope in context.calls("torch.utils.data.DataLoader"):
         given = keyword(call, "num_workers")
-        if isinstance(given, ast.Name):
-            found = context.inference.reaching(given.id, given, scope)
-            given = (
-                found[0][0].value if len(found) == 1 and found[0][0].kind == "assign" and not found[0][0].path else None
-            )
-        if isinstance(given, ast.Call) and context.name(given.func, scope) in _COUNTS:
+        made, where = context.origin(given, scope) if given is not None else (call, scope)
+        if isinstance(made, ast.Call) and context.name(made.func, where) in _COUNTS:
             yield Hit(call, "Every rank of a host starts a worker for each core")

@@ -89,19 +89,12 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _states(node: ast.expr | None, context: Context, scope: Scope) -> list[tuple[ast.Call, Scope]]:
-    if node is None:
-        return []
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)[:2]
-        return [
-            i
-            for b, w in found
-            if b.kind == "assign" and b.value is not None and not isinstance(b.value, ast.Name)
-            for i in _states(b.value, context, w)
-        ]
+    """The calls of `state_dict()` of this file within what is saved."""
     return [
-        (item, scope)
-        for item in ast.walk(node)
+        (item, where)
+        for made, where in context.origins(node, scope)
+        if where.module is context.module
+        for item in ast.walk(made)
         if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == "state_dict"
     ]
 

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import INIT, Context
 from phalanx.lint.infer import DDP
-from phalanx.lint.patterns import assigned_to, keyword, names_in
+from phalanx.lint.patterns import keyword
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -58,23 +58,18 @@ def check(context: Context) -> Iterator[Hit]:
 
 def _has_strategy(context: Context, scope: Scope) -> bool:
     """The Trainer is told to shard, or the function makes a process group itself."""
-    arguments = [call for call, where in context.calls("transformers.TrainingArguments") if where is scope]
+    arguments = [call for call, _ in context.calls("transformers.TrainingArguments")]
     shards = any(
         (k.arg in ("deepspeed", "fsdp", "local_rank") or str(k.arg).startswith("ddp_"))
         and not (isinstance(k.value, ast.Constant) and k.value.value in (None, ""))
         for c in arguments
         for k in c.keywords
     )
-    return shards or any(where is scope for _, where in context.calls(INIT))
+    return shards or context.mentions("LOCAL_RANK", "local_rank") or bool(context.calls(INIT))
 
 
 def _is_trained(call: ast.Call, context: Context, scope: Scope) -> bool:
-    names = assigned_to(context, call)
-    trainer = ("transformers.Trainer",) if _has_strategy(context, scope) else ()
+    trainer = ("transformers.Trainer", "trl.SFTTrainer") if _has_strategy(context, scope) else ()
     users = context.calls(*trainer, DDP, "accelerate.Accelerator.prepare", "deepspeed.initialize")
-    return any(
-        names & names_in(item)
-        for user, where in users
-        if where is scope
-        for item in (*user.args, *(k.value for k in user.keywords))
-    )
+    given = ((item, at) for user, at in users for item in (*user.args, *(k.value for k in user.keywords)))
+    return any(made is call for item, at in given for made, _ in context.origins(item, at))

@@ -51,4 +51,4 @@ def check(context: Context) -> Iterator[Hit]:
     for call, _ in context.calls("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"):
         for item in call.keywords:
             if item.arg in _REMOVED:
-                yield Hit(call, f"`TrainingArguments` no longer has `{item.arg}`", do=f"Use {_REMOVED[item.arg]}.")
+                yield Hit(item, f"`TrainingArguments` no longer has `{item.arg}`", do=f"Use {_REMOVED[item.arg]}.")
