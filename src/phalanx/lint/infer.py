@@ -37,7 +37,9 @@ class Inference(Origins):
         super().__init__(project)
         self._values: dict[tuple[ast.AST, Scope, tuple[int, ...]], tuple[Value, ...]] = {}
         self._callers: dict[Scope, list[tuple[ast.Call, Scope]]] = {}
-        self._named_calls: dict[Module, dict[str, list[tuple[ast.Call, Scope]]]] = {}
+        self._named_calls: dict[str, list[tuple[ast.Call, Scope]]] = {}
+        self._apart: dict[Module, dict[str, list[tuple[ast.Call, Scope]]]] = {}  # files that only others import
+        self._indexed: set[Module] = set()
         self.targets: list[Module] = []  # the files under analysis
 
     # Values
@@ -118,14 +120,8 @@ class Inference(Origins):
         known = self._callers.get(function)
         if known is None:
             self._callers[function] = []  # recursion adds nothing
-            modules = dict.fromkeys([function.module, *self.targets])
-            known = self._callers[function] = [
-                (call, scope)
-                for m in modules
-                for name in self._called_as(function)
-                for call, scope in self._calls_named(m, name)
-                if self._is(call, scope, function)
-            ]
+            found = [item for name in self._called_as(function) for item in self._calls_named(name, function.module)]
+            known = self._callers[function] = [item for item in found if self._is(*item, function)]
         return known
 
     def _called_as(self, function: Scope) -> list[str]:
@@ -142,17 +138,17 @@ class Inference(Origins):
             return [target.id for target in targets if isinstance(target, ast.Name)]
         return [name] if name else []
 
-    def _calls_named(self, module: Module, name: str) -> list[tuple[ast.Call, Scope]]:
-        index = self._named_calls.get(module)
-        if index is None:
-            index = self._named_calls[module] = {}
-            for call, scope in module.calls:
-                last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-                index.setdefault(last, []).append((call, scope))
-                for item in call.args[:1]:
-                    if isinstance(item, ast.Name) and last in ("spawn", "Process", "run"):
-                        index.setdefault(item.id, []).append((call, scope))
-        return index.get(name, [])
+    def _calls_named(self, name: str, module: Module) -> list[tuple[ast.Call, Scope]]:
+        """Calls in the files under analysis, and in one file, in which a name is what is called or is handed on."""
+        for other in self.targets[len(self._indexed) :]:
+            self._indexed.add(other)
+            _index_calls(other, self._named_calls)
+        found = self._named_calls.get(name, [])
+        if module in self._indexed:
+            return found
+        if module not in self._apart:
+            _index_calls(module, self._apart.setdefault(module, {}))
+        return [*self._apart[module].get(name, []), *found]
 
     def _is(self, call: ast.Call, scope: Scope, function: Scope) -> bool:
         found = self.symbol(call.func, scope)
@@ -257,3 +253,12 @@ _MAKERS = {
     "argparse.ArgumentParser.parse_args": "argparse.Namespace",
     "torch.distributed.fsdp.wrap.wrap": FSDP,
 }
+
+
+def _index_calls(module: Module, index: dict[str, list[tuple[ast.Call, Scope]]]) -> None:
+    for call, scope in module.calls:
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        index.setdefault(last, []).append((call, scope))
+        for item in call.args[:1]:
+            if isinstance(item, ast.Name) and last in ("spawn", "Process", "run"):
+                index.setdefault(item.id, []).append((call, scope))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 from phalanx.lint.names import FRAMEWORKS
@@ -23,12 +24,16 @@ class Project:
         self._found: dict[tuple[Path, str], tuple[Path, str] | None] = {}
         self._imports: dict[Module, tuple[Module, ...]] = {}
         self._programs: dict[Module, tuple[Module, ...]] = {}
+        self._subclasses: dict[str, list[Scope]] = {}  # by the name of a base, of the first so many modules
+        self._indexed = 0
         self.scripts: list[Module] = []  # the files that are started
 
     def load(self, path: Path) -> Module:
         """The index of a file; raises UnreadableError."""
-        path = path.absolute()
         known = self.modules.get(path)
+        if known is None:
+            path = path.absolute()
+            known = self.modules.get(path)
         if known is None:
             try:
                 source = read_source(path)
@@ -91,16 +96,13 @@ class Project:
 
     def subclasses(self, owner: Scope) -> list[Scope]:
         """Classes of the loaded files that name a class as their base."""
-        name = getattr(owner.node, "name", "")
-        loaded = [module for module in self.modules.values() if isinstance(module, Module)]
-        return [
-            other
-            for module in loaded
-            for other in module.classes
-            if isinstance(other.node, ast.ClassDef)
-            and other is not owner
-            and any(name == getattr(base, "id", getattr(base, "attr", "")) for base in other.node.bases)
-        ]
+        for module in list(self.modules.values())[self._indexed :]:
+            for other in module.classes if isinstance(module, Module) else ():
+                for base in getattr(other.node, "bases", ()):
+                    name = getattr(base, "id", getattr(base, "attr", ""))
+                    self._subclasses.setdefault(name, []).append(other)
+        self._indexed = len(self.modules)
+        return [other for other in self._subclasses.get(getattr(owner.node, "name", ""), ()) if other is not owner]
 
     def _place(self, dotted: str, root: Path) -> tuple[Path, str] | None:
         key = (root, dotted)
@@ -168,7 +170,11 @@ class Project:
 
 def package_root(path: Path) -> Path:
     """The folder from which a file's absolute imports are found: above its outermost package."""
-    folder = path.parent
+    return _above_package(path.parent)
+
+
+@cache
+def _above_package(folder: Path) -> Path:
     while (folder / "__init__.py").is_file() and folder.parent != folder:
         folder = folder.parent
     return folder

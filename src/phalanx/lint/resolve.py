@@ -31,6 +31,7 @@ class Names(ABC):
     def __init__(self, project: Project) -> None:
         self.project = project
         self._dotted: dict[tuple[ast.AST, Scope], str | None] = {}
+        self._symbols: dict[tuple[ast.AST, Scope], Scope | None] = {}
         self._busy: set[object] = set()
 
     @abstractmethod
@@ -126,6 +127,13 @@ class Names(ABC):
 
     def symbol(self, node: ast.AST, scope: Scope) -> Scope | None:
         """The project's function or class that an expression names."""
+        key = (node, scope)
+        if key not in self._symbols:
+            self._symbols[key] = None  # a cycle is unknown
+            self._symbols[key] = self._symbol(node, scope)
+        return self._symbols[key]
+
+    def _symbol(self, node: ast.AST, scope: Scope) -> Scope | None:
         if isinstance(node, ast.Attribute) and _is_super(node.value):
             return self._of_super(node.attr, scope)
         name = self.dotted(node, scope)
