@@ -66,7 +66,7 @@ class _Finder:
         body = self.collectives.reached(branch.body, scope)
         other = self.collectives.reached(branch.orelse, scope)
         left, right = (self._leaves(block, scope, nested=True) for block in (branch.body, branch.orelse))
-        if "raise" in (left, right):
+        if "raise" in (left, right) or _excludes(branch):
             return
         leaves = ""
         if (left or right) and self._joins(branch):
@@ -197,6 +197,22 @@ def _compare(
         operation = first or second
         if operation is not None:
             yield Divergence("missing", node, test, scope, operation, None, leaves)
+
+
+def _excludes(branch: ast.If) -> bool:
+    """`if not ordered and rank == 0: … elif ordered: …`: where the second is reached, no rank took the first."""
+    other = branch.orelse[0] if len(branch.orelse) == 1 else None
+    if (
+        not isinstance(other, ast.If)
+        or not isinstance(branch.test, ast.BoolOp)
+        or not isinstance(branch.test.op, ast.And)
+    ):
+        return False
+    second = ast.unparse(other.test)
+    return any(
+        second in (f"not {first}", first.removeprefix("not ")) and second != first
+        for first in map(ast.unparse, branch.test.values)
+    )
 
 
 def _without_pairs(found: list[Divergence]) -> list[Divergence]:

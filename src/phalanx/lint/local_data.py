@@ -20,7 +20,22 @@ _DICE = ("random.", "numpy.random.", "torch.rand", "torch.bernoulli")
 _SEEDS = ("seed(", "seed_everything(", "set_seed(", "Generator(", "default_rng(", "RandomState(", "fix_random")
 _FILES = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir"})
 _WRITES = ("save(", "dump(", "savez(", "to_csv(", "save_to_disk(", "makedirs(", "mkdir(", "download", "'w'", "'wb'", "write_text(", "write_bytes(", "extractall(")  # fmt: skip
-_SIZES = frozenset({"shape", "ndim", "device", "dtype", "size", "numel", "dim"})  # equal on all ranks, as a rule
+_SIZES = frozenset(
+    {
+        "requires_grad",
+        "is_leaf",
+        "grad_fn",
+        "training",
+        "is_cuda",
+        "shape",
+        "ndim",
+        "device",
+        "dtype",
+        "size",
+        "numel",
+        "dim",
+    }
+)  # equal on all ranks, as a rule
 _ASKS = frozenset({"len", "isinstance", "hasattr", "type", "id", "callable"})
 
 

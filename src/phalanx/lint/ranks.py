@@ -131,9 +131,12 @@ class Ranks:
             return False
         for binding, where in found:
             if binding.kind == "param":
-                if node.id in _NAMES or self._is_process_number(where, node.id):
+                handed = self.inference.handed(where, node.id)
+                if any(self.depends(given, at) for given, at in handed):
                     return True
-                if any(self.depends(given, at) for given, at in self.inference.handed(where, node.id)):
+                if self._is_process_number(where, node.id):
+                    return True
+                if node.id in _NAMES and not (handed and all(self._is_counted(given, at) for given, at in handed)):
                     return True
             elif binding.kind in ("assign", "augment") and binding.value is not None:
                 if self._element(binding.value, binding.path, where):
@@ -146,6 +149,11 @@ class Ranks:
                 ):
                     return True
         return False
+
+    def _is_counted(self, node: ast.expr, scope: Scope) -> bool:
+        """`for rank in range(world)`: some rank, not this one."""
+        found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+        return bool(found) and all(binding.kind == "for" for binding, _ in found)
 
     def _element(self, value: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
         for index in path:

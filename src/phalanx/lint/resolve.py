@@ -138,7 +138,7 @@ class Names(ABC):
             return self._of_super(node.attr, scope)
         name = self.dotted(node, scope)
         if name is None:
-            return None
+            return self._instance_call(node, scope)
         if isinstance(node, ast.Name):
             for binding, where in self.reaching(node.id, node, scope)[:1]:
                 if binding.kind in ("def", "class"):
@@ -152,7 +152,15 @@ class Names(ABC):
             owner = self.project.find(name.rpartition(".")[0], scope.module)
             if owner is not None and isinstance(owner.node, ast.ClassDef):
                 return self.member(owner, node.attr)
-        return found
+        return found if found is not None else self._instance_call(node, scope)
+
+    def _instance_call(self, node: ast.AST, scope: Scope) -> Scope | None:
+        """`stopper(loss)` of an object of the project: its class's `__call__`."""
+        for value in self.values(node, scope) if isinstance(node, (ast.Name, ast.Attribute)) else ():
+            owner = self.project.find(value.type, value.scope.module) if isinstance(value.node, ast.Call) else None
+            if owner is not None and isinstance(owner.node, ast.ClassDef):
+                return self.member(owner, "__call__")
+        return None
 
     def _of_super(self, name: str, scope: Scope) -> Scope | None:
         owner = self.owner_of(scope)

@@ -47,6 +47,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP
 from phalanx.lint.patterns import keyword
+from phalanx.lint.resolve import Value
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -66,10 +67,19 @@ def check(context: Context) -> Iterator[Hit]:
         if not isinstance(call.func, ast.Attribute):
             continue
         for value in context.values(call.func.value, scope):
-            if value.type in (DDP, FSDP) and not _is_dtype(call, context, scope):
+            is_wrapper = value.type in (DDP, FSDP) and _is_before(value, call.func.value, scope)
+            if is_wrapper and not _is_dtype(call, context, scope):
                 kind = value.type.rpartition(".")[2]
                 yield Hit(call, f"The model is moved after it was wrapped in {kind}")
                 break
+
+
+def _is_before(value: Value, moved: ast.expr, scope: Scope) -> bool:
+    """A field is wrapped before it is moved where the constructor does it, or the same method; else nobody knows."""
+    if not isinstance(moved, ast.Attribute):
+        return True
+    function = value.scope.function
+    return value.scope is scope or (function is not None and getattr(function.node, "name", "") == "__init__")
 
 
 def _is_dtype(call: ast.Call, context: Context, scope: Scope) -> bool:
