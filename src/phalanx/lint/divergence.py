@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from phalanx.lint.collectives import Collectives, Operation
-from phalanx.lint.ranks import Ranks, polarity, rank_zero_decorator
+from phalanx.lint.conditions import polarity
+from phalanx.lint.ranks import Ranks, rank_zero_decorator
 from phalanx.lint.tree import Module, Scope
 
 _CALLERS = 4

@@ -104,6 +104,10 @@ class LocalData:
             return
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             return
+        if isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp)):
+            asked = [node.elt, *(test for part in node.generators for test in part.ifs)]
+            if not any(True for item in asked for _ in self._read(item, scope)):
+                return  # only how many there are, or of what kind
         if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
             yield node
         for child in ast.iter_child_nodes(node):

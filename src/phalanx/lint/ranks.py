@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from phalanx.lint.conditions import asks_whether_distributed
 from phalanx.lint.infer import Inference
 from phalanx.lint.syntax import parameters, returns
 from phalanx.lint.tree import Module, Scope
@@ -67,7 +68,7 @@ class Ranks:
         if isinstance(node, ast.Compare):
             if isinstance(node.left, ast.Tuple):
                 return False  # a key that is looked up
-            return not _asks_whether_distributed(node) and any(
+            return not asks_whether_distributed(node) and any(
                 self.depends(part, scope) for part in (node.left, *node.comparators)
             )
         if isinstance(node, (ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Tuple, ast.List, ast.NamedExpr, ast.Slice, ast.Starred)):  # fmt: skip
@@ -97,7 +98,7 @@ class Ranks:
             return not node.args
         symbol = self.inference.symbol(node.func, scope)
         if symbol is not None and symbol.is_function:
-            return self._returns(symbol)
+            return not any(self._is_counted(item, scope) for item in node.args) and self._returns(symbol)
         last = name.rpartition(".")[2] if name else ""
         return symbol is None and last in ("get_rank", "get_local_rank", "get_global_rank", "is_main_process", "is_rank_zero", "is_master", "is_chief", "is_rank_0", "is_local_main_process")  # fmt: skip
 
@@ -269,57 +270,4 @@ def rank_zero_decorator(node: ast.AST) -> ast.expr | None:
     for decorator in getattr(node, "decorator_list", []):
         if any(mark in ast.unparse(decorator).lower() for mark in _MARKS):
             return decorator  # type: ignore[no-any-return]
-    return None
-
-
-def _asks_whether_distributed(node: ast.Compare) -> bool:
-    """`local_rank == -1`, `rank is None`, `rank >= 0`: all ranks agree on it."""
-    if len(node.ops) != 1:
-        return False
-    operator, other = node.ops[0], node.comparators[0]
-    value = ast.literal_eval(other) if _is_number(other) else other.value if isinstance(other, ast.Constant) else ""
-    if isinstance(operator, (ast.Is, ast.IsNot)) or value is None:
-        return True
-    if value == -1:
-        return isinstance(operator, (ast.Eq, ast.NotEq, ast.Gt, ast.LtE))
-    return value == 0 and isinstance(operator, (ast.GtE, ast.Lt))
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-
-
-def polarity(test: ast.expr, rank: int) -> bool | None:
-    """Whether a plain rank condition holds on a rank; None if that cannot be said."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = polarity(test.operand, rank)
-        return None if inner is None else not inner
-    if isinstance(test, ast.BoolOp):
-        parts = [polarity(value, rank) for value in test.values]
-        wanted = isinstance(test.op, ast.Or)
-        return wanted if wanted in parts else (None if None in parts else not wanted)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        try:
-            other = ast.literal_eval(test.comparators[0])
-        except (ValueError, TypeError, SyntaxError):
-            return None
-        return _compare(test.ops[0], rank, other)
-    text = ast.unparse(test).lower()
-    if any(word in text for word in ("main", "master", "chief", "zero", "rank0", "rank_0")):
-        return rank == 0
-    return rank != 0 if text.endswith(("rank", "rank()")) else None
-
-
-def _compare(operator: ast.cmpop, rank: int, other: object) -> bool | None:
-    if isinstance(operator, ast.Eq):
-        return rank == other
-    if isinstance(operator, ast.NotEq):
-        return rank != other
-    if isinstance(operator, (ast.In, ast.NotIn)) and isinstance(other, (list, tuple, set)):
-        return (rank in other) is isinstance(operator, ast.In)
-    if isinstance(other, (int, float)):
-        if isinstance(operator, ast.Gt):
-            return rank > other
-        if isinstance(operator, ast.Lt):
-            return rank < other
     return None
