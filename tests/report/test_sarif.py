@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+from phalanx.lint import lint_paths
 from phalanx.report import Format, render
 
 from ..conftest import Diagnose
@@ -33,3 +35,16 @@ def test_structure(diagnose: Diagnose) -> None:
 def test_no_findings_is_an_empty_run(diagnose: Diagnose) -> None:
     document = json.loads(render(diagnose("training finished\n"), Format.SARIF))
     assert document["runs"][0]["results"] == []
+
+
+def test_rules_for_scripts_are_described(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch.distributed as dist\ndist.init_process_group('gloo')\nif dist.get_rank() == 0:\n    dist.barrier()\n"
+    )
+    (run,) = json.loads(render(lint_paths([str(script)]).report, Format.SARIF))["runs"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    (result,) = run["results"]
+    assert rule["id"] == result["ruleId"] == "LCM001"
+    assert rule["help"]["text"]
+    assert "barrier" in result["message"]["text"]

@@ -42,7 +42,10 @@ def finding_of(hit: Hit, loaded: Loaded, module: Module, shown: str) -> Finding:
         victim_ranks=(),
         affected_ranks=(),
         title=hit.message,
+        headline=f"{hit.message.rstrip('.')}.",
         summary=rule.why,
+        detail=rule.why,
+        place=Place(shown, line, text=module.line(line)),
         fixes=(fix,),
         evidence=(root, *others),
     )

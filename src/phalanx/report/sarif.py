@@ -15,8 +15,6 @@ _LEVEL = {"confirmed": "error", "likely": "error", "possible": "warning"}
 
 def render_sarif(report: Report) -> dict[str, Any]:
     """One run; a result a finding. The user's own line comes first among the locations, then the log lines."""
-    rules = {rule.code: rule for rule in load_rules()}
-    used = sorted({finding.rule for finding in report.findings if finding.rule in rules})
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -26,18 +24,7 @@ def render_sarif(report: Report) -> dict[str, Any]:
                     "driver": {
                         "name": "phalanx",
                         "version": __version__,
-                        "rules": [
-                            {
-                                "id": code,
-                                "name": "".join(part.capitalize() for part in rules[code].cause.split("-")),
-                                "shortDescription": {"text": rules[code].title},
-                                "fullDescription": {"text": rules[code].sections["Meaning"]},
-                                "help": {"text": rules[code].sections["Fix"]},
-                                "properties": {"symptom": rules[code].symptom},
-                            }
-                            for code in used
-                            if code is not None
-                        ],
+                        "rules": _rules(report),
                     }
                 },
                 "results": [_result(finding) for finding in report.findings],
@@ -53,6 +40,27 @@ def render_sarif(report: Report) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _rules(report: Report) -> list[dict[str, Any]]:
+    """What the codes of the results mean; of the rules for scripts, whose findings hold all texts, from these."""
+    known = {rule.code: rule for rule in load_rules()}
+    described: dict[str, dict[str, Any]] = {}
+    for finding in report.findings:
+        rule = known.get(finding.rule or "")
+        help_text = rule.sections["Fix"] if rule else " ".join(fix.do for fix in finding.shown_fixes[:1])
+        described.setdefault(
+            finding.rule or "",
+            {
+                "id": finding.rule,
+                "name": "".join(part.capitalize() for part in finding.cause.split("-")),
+                "shortDescription": {"text": rule.title if rule else finding.cause.replace("-", " ").capitalize()},
+                "fullDescription": {"text": rule.sections["Meaning"] if rule else finding.summary},
+                "help": {"text": help_text},
+                "properties": {"symptom": rule.symptom if rule else finding.symptom},
+            },
+        )
+    return [described[code] for code in sorted(described) if code]
 
 
 def _result(finding: Finding) -> dict[str, Any]:
