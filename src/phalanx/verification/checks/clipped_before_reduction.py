@@ -42,4 +42,5 @@ def _found(line: str) -> Found:
         do="Reduce first, then clip: move `clip_grad_norm_` behind the reduction, right before `optimizer.step()`.",
         why="The mean of clipped gradients is not the clipped mean; one device would clip the whole batch's gradient.",
         title="Clipped before the reduction",
+        explains=("weights-diverge", "weights-changed-on-some-ranks"),
     )  # fmt: skip

@@ -108,6 +108,10 @@ class Calls:
             line=line(),
         )
 
+    def told_of(self, tensors: list[Any]) -> str:
+        """What these tensors are, for calls that do not go through PyTorch."""
+        return self._what(tensors, True)
+
     def _what(self, tensors: list[Any], is_asked: bool) -> str:
         """`grad` or `param` where the memory is that of one that an optimizer holds; `…-copy` where only the numbers are."""
         gradients = self.observer.parts.get("gradients")

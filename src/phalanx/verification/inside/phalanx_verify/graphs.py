@@ -51,7 +51,8 @@ class Graphs:
         """A tape was asked for gradients, while a function is traced or at once."""
         leaf = target[0] if isinstance(target, (list, tuple)) and target else target
         divisor, kind = _composition(leaf)
-        self._gradients += [one for one in _leaves(gradients) if one is not None]
+        if not _is_eager():  # of a graph: others hold numbers, and their reduction is not traced
+            self._gradients += [one for one in _leaves(gradients) if one is not None]
         if self._told < 50:
             self._told += 1
             self.observer.write("tape", divisor=divisor, kind=kind, line=line())

@@ -30,7 +30,8 @@ class Loaders:
         if known is None or known[0]() is not loader:
             known = self._numbers[id(loader)] = weakref.ref(loader), len(self._epochs)
             self._epochs[known[1]] = 0
-            self.observer.write("loader", l=known[1], **_described(loader))
+            held = None if self.observer.settings.sample else contents(loader.dataset)
+            self.observer.write("loader", l=known[1], content=held, **_described(loader))
         number = known[1]
         epoch = self._epochs[number]
         self._epochs[number] += 1
@@ -83,7 +84,6 @@ def _described(loader: Any) -> dict[str, Any]:
     told |= _dealt_in_batches(loader)
     return {
         "line": line(),
-        "content": contents(loader.dataset),
         "made": getattr(loader, "_phalanx_line", ""),
         "sampler": type(sampler).__name__,
         "told": {name: value if isinstance(value, (int, bool)) else str(value) for name, value in told.items()},

@@ -38,7 +38,7 @@ class Observer:
 
     def hooks(self) -> dict[str, Callable[[ModuleType], None]]:
         """What is to be done when which module has been imported."""
-        from . import batches, chance, collectives, graphs, loaders, logged, noise
+        from . import batches, chance, collectives, graphs, horovods, loaders, logged, noise
 
         batches.hook(self)
         return {
@@ -47,6 +47,8 @@ class Observer:
             "torch": self._guarded(self._hook_torch),
             "torch.utils.data._utils.fetch": self._guarded(lambda module: noise.hook_fetching(self, module)),
             **{name: self._guarded(lambda module: logged.hook(self, module)) for name in logged.MODULES},
+            "horovod.torch.mpi_ops": self._guarded(lambda module: horovods.hook_calls(self, module)),
+            "horovod.torch.optimizer": self._guarded(lambda module: horovods.hook_optimizer(self, module)),
             **{name: self._guarded(act) for name, act in graphs.hooks(self).items()},
             "numpy.random": self._guarded(lambda module: chance.hook_numpy(self, module)),
         }
