@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 from collections.abc import Callable
@@ -43,7 +42,6 @@ WRAPPED = {
     "numbers": each(lambda n, line: f"{n:6d}\t{line}"),
     "indent": each(lambda _, line: f"    {line}" if line else ""),
     "quote": each(lambda _, line: f"> {line}" if line else ">"),
-    "page": html.escape(LOG, quote=True),
 }
 
 
@@ -52,16 +50,6 @@ def test_lines_are_as_before_they_were_wrapped(kind: str) -> None:
     assert read(WRAPPED[kind]) == LOG
     assert read(WRAPPED[kind].replace("\n", "\r\n")) == LOG.replace("\n", "\r\n")
     assert read(WRAPPED[kind].rstrip("\n")) == LOG.rstrip("\n")
-
-
-def test_what_markdown_and_typesetters_change_is_changed_back() -> None:
-    names = "my_model\nis_cuda\nlocal_rank *args\n"
-    assert read(names.replace("_", r"\_").replace("*", r"\*")) == names
-    assert read("device \u201ccuda\u201d\nfile \u201ca\u201d\nkey \u2018b\u2019 \u201cc\u201d\n") == (
-        'device "cuda"\nfile "a"\nkey \'b\' "c"\n'
-    )
-    mixed = names + r"C:\_temp" + "\n"
-    assert read(mixed) == mixed
 
 
 @pytest.mark.parametrize("key", ["msg", "message", "textPayload"])

@@ -14,7 +14,7 @@ from phalanx.diagnosis.detectors import detect_all
 from phalanx.diagnosis.history import History
 from phalanx.diagnosis.judge import judge
 from phalanx.diagnosis.match import apply_rules, patterns_of
-from phalanx.diagnosis.naming import name_speakers
+from phalanx.diagnosis.naming import with_speakers
 from phalanx.diagnosis.runs import last_run
 from phalanx.diagnosis.world import SIGNS, build_world
 from phalanx.knowledge import Rule, load_bare_rules
@@ -96,14 +96,13 @@ def read_observations(
     """Read everything: collective traces by their own readers, the rest as logs and records."""
     traces, others = find_traces(inputs)
     seen = _read_logs(others, rules, progress, patience=patience)
-    seen.events.extend(detect_all(seen))
-    name_speakers(seen)
+    seen = with_speakers(replace(seen, events=[*seen.events, *detect_all(seen)]))
     if traces:
         found = list(jobs) if jobs is not None else read_traces(traces, progress)
         # The tables' library takes long to load: here, and not before `read_traces`, which does it while others read.
-        from phalanx.diagnosis.trace_facts import take_in
+        from phalanx.diagnosis.trace_facts import with_traces
 
-        take_in(found, seen)
+        return with_traces(seen, found)
     return seen
 
 

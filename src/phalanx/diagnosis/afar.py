@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from phalanx import __version__
 from phalanx.diagnosis.detectors import detect_all
-from phalanx.diagnosis.naming import name_speakers
+from phalanx.diagnosis.naming import with_speakers
 from phalanx.knowledge import Rule
 from phalanx.model import Report, Unchecked
 from phalanx.sources import Input, Observations, find_inputs
@@ -104,11 +104,9 @@ def diagnose_afar(
     count, size = len(names), sum(told[1] for party in answered for told in party.files if told[0] in party.read)
     say(f"read {count} file{'s' if count != 1 else ''} of {size / (1 << 20):.1f} MiB on {len(answered)} hosts")
     seen = joined((from_json(party.answer["seen"]) for party in answered), names)
-    seen.unchecked += [Unchecked(f"{party.name}: {party.error}", "its logs") for party in parties if party.error]
-    seen.events.extend(detect_all(seen))
-    name_speakers(seen)
-    _take_in_traces(answered, seen)
-    return judge(seen, rules)[0]
+    silent = [Unchecked(f"{party.name}: {party.error}", "its logs") for party in parties if party.error]
+    found = replace(seen, events=[*seen.events, *detect_all(seen)], unchecked=[*seen.unchecked, *silent])
+    return judge(_with_traces_of(answered, with_speakers(found)), rules)[0]
 
 
 def share_out(parties: Sequence[Party]) -> None:
@@ -183,7 +181,7 @@ def _next_line(stream: IO[str]) -> str | None:
     return None
 
 
-def _take_in_traces(parties: Sequence[Party], seen: Observations) -> None:
+def _with_traces_of(parties: Sequence[Party], seen: Observations) -> Observations:
     with tempfile.TemporaryDirectory(prefix="phalanx-traces-") as folder:
         for number, (name, packed) in enumerate(one for party in parties for one in party.answer["traces"]):
             place = Path(folder, str(number), *[part for part in name.split("/") if part not in ("", "..")])
@@ -191,7 +189,8 @@ def _take_in_traces(parties: Sequence[Party], seen: Observations) -> None:
             place.write_bytes(zlib.decompress(b64decode(packed)))
         inputs = [one for part in sorted(Path(folder).iterdir()) for one in find_inputs([str(part)])[0]]
         traces, _ = find_traces(inputs)
-        if traces:
-            from phalanx.diagnosis.trace_facts import take_in
+        if not traces:
+            return seen
+        from phalanx.diagnosis.trace_facts import with_traces
 
-            take_in(list(read_traces(traces)), seen)
+        return with_traces(seen, list(read_traces(traces)))

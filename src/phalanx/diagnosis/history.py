@@ -277,27 +277,29 @@ class History:
             return not missed
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
-        if event.rank is not None:
-            if self.exit_codes.get(event.rank, 0) != 0:
-                return False
-            entry = file.ranks.get(event.rank)
-            if entry is not None and entry.last_connected > event.line and WARNING.search(event.text[:300]):
-                return True  # it could not reach its peers at first
-            line = self._repeats.first_of(event)
-            if entry is not None and _later(entry.last_progress, entry.finished, line):
-                return True
-            if (
-                entry is not None
-                and (line < event.line or entry.last_ordinary > event.line)
-                and self._ended_well_after(event)
-            ):
-                return True  # it raised that before or spoke on, and another rank tells for all that they are done
-            return entry is not None and self._others_trained_on(event, file, entry)
-        if self.own_deaths or any(code != 0 for code in self.exit_codes.values()):
+        return (
+            self._somebody_went_on(event, file) if event.rank is None else self._rank_went_on(event, event.rank, file)
+        )
+
+    def _somebody_went_on(self, event: Event, file: FileSurvey) -> bool:
+        """Whose line it is, is not known: then somebody must have trained on after the last exception of all."""
+        if self.own_deaths or any(self.exit_codes.values()):
             return False
-        # Whose line it is, is not known: then somebody must have trained on after the last exception of all.
         last = max(self._repeats.first_of(event), self._repeats.last_in(event.file))
         return any(_later(entry.last_progress, entry.finished, last) for entry in file.ranks.values())
+
+    def _rank_went_on(self, event: Event, rank: int, file: FileSurvey) -> bool:
+        entry = file.ranks.get(rank)
+        if entry is None or self.exit_codes.get(rank, 0) != 0:
+            return False
+        line = self._repeats.first_of(event)
+        if _later(entry.last_progress, entry.finished, line):
+            return True
+        if entry.last_connected > event.line and WARNING.search(event.text[:300]):
+            return True  # it could not reach its peers at first
+        if (line < event.line or entry.last_ordinary > event.line) and self._ended_well_after(event):
+            return True  # it raised that before or spoke on, and another rank tells for all that they are done
+        return self._others_trained_on(event, file, entry)
 
     def _others_trained_on(self, event: Event, file: FileSurvey, entry: RankSurvey) -> bool:
         """A line, no exception, of a rank that never tells of its training, in a job that trains on and in which nobody failed:

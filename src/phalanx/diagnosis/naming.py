@@ -32,8 +32,9 @@ _NODE = 8  # ranks that one node holds: there, devices have the numbers of ranks
 _BEFORE = 120  # lines of a traceback, at most
 
 
-def name_speakers(seen: Observations) -> None:
-    """Put the rank into every matched line that names a process or pod whose rank is known."""
+def with_speakers(seen: Observations) -> Observations:
+    """The same with the rank in every matched line that names a process or pod whose rank is known."""
+    seen = replace(seen, events=list(seen.events), matches=list(seen.matches))
     _name_only_exception(seen)
     by_process = _ranks_by_process(seen)
     _name_tasks(seen, by_process)
@@ -43,7 +44,7 @@ def name_speakers(seen: Observations) -> None:
     by_device = _ranks_by_device(seen)
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
     if not by_process and not by_pod and not by_device and not struck:
-        return
+        return seen
     jobs_own = {file.name for file in seen.files if any(entry.last_progress for entry in file.ranks.values())}
     named: dict[int, Event] = {}
     for index, match in enumerate(seen.matches):
@@ -55,6 +56,7 @@ def name_speakers(seen: Observations) -> None:
         if rank is not None:
             known = named.setdefault(id(event), replace(event, rank=rank))
             seen.matches[index] = replace(match, event=known)
+    return seen
 
 
 def _communicators(seen: Observations) -> list[Event]:

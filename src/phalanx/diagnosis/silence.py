@@ -21,27 +21,19 @@ _SYMPTOMS: dict[Stage | None, str] = {Stage.COMM: "comm.hang-timeout", Stage.PRE
 
 def find_silent_hang(history: History) -> list[Claim]:
     """At most one claim: the job was ended from outside and did not end well, or its stacks were dumped while it stood still."""
-    ranks = history.world.ranks
-    ended_well = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
-    if history.is_clean or ended_well or history.is_supervised:
-        return []  # a watch that looked all the time would have said so
     stacks = main_stacks(history.seen.events)
-    if not history.was_interrupted and not _were_dumped(stacks, history):
+    ended = history.was_interrupted
+    if _ended_well(history) or not (ended or _were_dumped(stacks, history)):
         return []
     waiting = [event for event in stacks if doing_of(event) is Doing.WAITING]
     elsewhere = [event for event in stacks if event not in waiting]
     starving = [event for event in stacks if doing_of(event) is Doing.DATA]
-    if stacks and not waiting and not starving:
-        return []  # stopped in the middle of their own work: nothing says that they hung
-    if stacks and all(is_importing(event) for event in stacks):
-        return []  # it was stopped while it was still coming up
-    progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
-    stages = [stage_of(event, history.file_of(event), progressed) for event in waiting]
-    stage = stages[0] if stages else (Stage.TRAIN if progressed else Stage.PREP if starving else None)
-    proofs = [Proof(event, Role.ROOT) for event in waiting or stacks]
-    if not proofs:
-        proofs = [Proof(event, Role.ROOT) for event in history.seen.events if event.kind is EventKind.EXIT]
-    ended = history.was_interrupted
+    # Stopped in the middle of their own work, or while they were still coming up: nothing says that they hung.
+    if stacks and (not (waiting or starving) or all(map(is_importing, stacks))):
+        return []
+    stage = _stage(waiting, starving, history)
+    exits = (event for event in history.seen.events if event.kind is EventKind.EXIT)
+    proofs = [Proof(event, Role.ROOT) for event in waiting or stacks or exits]
     return [
         Claim(
             rule=None,
@@ -61,6 +53,20 @@ def find_silent_hang(history: History) -> list[Claim]:
             patterns=_OF_FEEDS if starving else (),
         )
     ]
+
+
+def _ended_well(history: History) -> bool:
+    """All ranks are through; or a watch looked all the time, and would have said that they stood still."""
+    ranks = history.world.ranks
+    are_done = bool(ranks) and all(rank.finished for rank in ranks) and not any(history.exit_codes.values())
+    return history.is_clean or are_done or history.is_supervised
+
+
+def _stage(waiting: list[Event], starving: list[Event], history: History) -> Stage | None:
+    progressed = any(rank.last_step is not None for rank in history.world.ranks) or history.has_trained
+    if waiting:
+        return stage_of(waiting[0], history.file_of(waiting[0]), progressed)
+    return Stage.TRAIN if progressed else Stage.PREP if starving else None
 
 
 def _were_dumped(stacks: list[Event], history: History) -> bool:

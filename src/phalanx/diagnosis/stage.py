@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from phalanx.model import Event, Stage
+from phalanx.model import Event, Frame, Stage
 from phalanx.model.lazy import lazy
 from phalanx.sources import FileSurvey
 
 _IMPORT = lazy(r"^\s*(?:import\s+\w|from\s+[\w.]+\s+import\s)")
 _COMM = lazy(
-    r"init_process_group|init_rpc\(|\bhvd\.init\(|\bhorovod\.\w+\.init\(|init_distributed\w*\(|_rendezvous|rendezvous_handler|rendezvous\("
+    r"init_process_group|init_rpc\(|\bhvd\.init\(|\bhorovod\.\w+\.init\(|rendezvous|setup_dist|init_dist|ddp_setup"
     r"|MultiWorkerMirroredStrategy\(|CollectiveAllReduceStrategy\(|ParameterServerStrategy\w*\(|distribute\.Server\(|train\.Server\("
-    r"|distribute\.MultiWorker|jax\.distributed\.initialize|setup_distributed|init_device_mesh|connect_to_cluster|MPI\.Init|TCPStore\("
+    r"|distribute\.MultiWorker|jax\.distributed\.initialize|init_device_mesh|connect_to_cluster|MPI\.Init|TCPStore\("
     r"|_store_based_barrier|launch_agent|Accelerator\(\)|ray\.init\(|new_group\("
 )
 _PREP = lazy(
@@ -37,13 +38,12 @@ _BATCH_MOVE = lazy(
 _WRAPPERS = lazy(r"torch/nn/parallel/distributed\w*\.py$|torch/distributed/fsdp/")  # whatever name the user gave them
 _MEETINGS = lazy(r"barrier\(|broadcast|_object(?:_list)?\(|\bscatter\(")  # which most scripts call before the loop
 _TRAIN_FUNCTIONS = lazy(r"train|fit|step|epoch|eval|valid|forward|backward|run_loop", re.I)
-_LOOP_FUNCTIONS = lazy(r"step|epoch|eval|valid|forward|backward|run_loop", re.I)  # `train` often does everything
 _PREP_FUNCTIONS = lazy(
     r"^(?:load|build|create|make|prepare|setup|get|init)_?\w*(?:data|model|loader|dataset|net|checkpoint)|^__init__$"
     r"|^(?:prepare|set_?up|configure|build|load|init|initiali[sz]e|restore|resume)(?:_(?!\w*(?:step|batch|epoch))\w*)?$",
     re.I,
 )
-_COMM_FUNCTIONS = lazy(r"init_process_group|rendezvous|setup_dist|init_dist|ddp_setup", re.I)
+_STEPS = lazy(r"backward\(|train_step\(|_call_impl\(")  # of libraries
 # TensorFlow names what it executes in its statuses: the function of Keras that makes a step.
 _STEP_OF_GRAPH = lazy(r"__inference_\w*(?:train|test|predict)_(?:function|step)_\d")
 _BUILD_SIGNS = lazy(r"setup\.py|pip[/ ]|pip-(?:install|req-build|build)-|CMake|building '|egg_info|bdist_wheel")
@@ -94,30 +94,32 @@ def _by_frames(event: Event) -> Stage | None:
     user = [frame for frame in frames if frame.is_user_code] or list(frames)
     if _IMPORT.match(user[-1].source):
         return Stage.BUILD
-    for frame in reversed(user):
-        text = frame.source
-        if _COMM.search(text) or _COMM_FUNCTIONS.search(frame.function):
-            return Stage.COMM
-        if _BATCH_MOVE.search(text):
-            return Stage.TRAIN
-        if _PREP.search(text):
-            # Data may also be loaded, and models moved, in the middle of training.
-            return (
-                Stage.TRAIN
-                if _LOOP_FUNCTIONS.search(frame.function) and not _PREP_FUNCTIONS.search(frame.function)
-                else Stage.PREP
-            )
-        if _TRAIN.search(text) or (_EXCHANGES.search(text) and not _PREP_FUNCTIONS.search(frame.function)):
-            return Stage.TRAIN
-        if _PREP_FUNCTIONS.search(frame.function) and frame.function != "__init__":
-            return Stage.PREP
-        if _TRAIN_FUNCTIONS.search(frame.function):
-            return Stage.TRAIN
+    told = next((stage for frame in reversed(user) if (stage := _by_frame(frame)) is not None), None)
+    return told or _by_library(frames)
+
+
+def _by_frame(frame: Frame) -> Stage | None:
+    line, function = frame.source, frame.function
+    prepares = _PREP_FUNCTIONS.search(function) is not None
+    if _COMM.search(f"{function} {line}"):
+        return Stage.COMM
+    if _BATCH_MOVE.search(line):
+        return Stage.TRAIN
+    if _PREP.search(line):
+        # Data may also be loaded, and models moved, in the middle of training; `train` and `fit` often do everything.
+        is_loop = _TRAIN_FUNCTIONS.search(function.lower().replace("train", "").replace("fit", "")) is not None
+        return Stage.TRAIN if is_loop and not prepares else Stage.PREP
+    if _TRAIN.search(line) or (_EXCHANGES.search(line) and not prepares):
+        return Stage.TRAIN
+    if prepares and function != "__init__":
+        return Stage.PREP
+    return Stage.TRAIN if _TRAIN_FUNCTIONS.search(function) else None
+
+
+def _by_library(frames: Sequence[Frame]) -> Stage | None:
     if any(frame.function == "__init__" and _WRAPPERS.search(frame.path) for frame in frames):
         return Stage.PREP
     library = " ".join(f"{frame.function}(" for frame in frames if not frame.is_user_code)
-    if re.search(r"init_process_group|rendezvous", library):
+    if _COMM.search(library):
         return Stage.COMM
-    if re.search(r"backward\(|train_step\(|_call_impl\(", library):
-        return Stage.TRAIN
-    return None
+    return Stage.TRAIN if _STEPS.search(library) else None

@@ -18,20 +18,22 @@ _FRAMEWORKS = {"flight recorder": "torch", "kineto": "torch", "horovod": "horovo
 _MOST_LIKEWISE = 32
 
 
-def take_in(jobs: Sequence[Traces], seen: Observations) -> None:
-    """Add the files and events of the largest job; say what else was there."""
-    for job in jobs:
-        seen.unchecked.extend(job.unchecked)
+def with_traces(seen: Observations, jobs: Sequence[Traces]) -> Observations:
+    """The same with the files and events of the largest job; what else was there is said."""
+    unchecked = [*seen.unchecked, *(one for job in jobs for one in job.unchecked)]
     if not jobs or not jobs[0].files:
-        return
+        return replace(seen, unchecked=unchecked)
     job = jobs[0]
     for other in jobs[1:]:
         what = f"traces of another job beside it: {other.files[0].name} and {len(other.files) - 1} more"
-        seen.unchecked.append(Unchecked(what, "a folder of its own for each job"))
-    seen.files.extend(_surveys(job))
-    found = observe(job, seen.unchecked)
-    seen.events.extend(event for one in found for event in _events(one, job))
-    seen.unchecked.extend(_not_judged(job, found))
+        unchecked.append(Unchecked(what, "a folder of its own for each job"))
+    found = observe(job, unchecked)
+    return replace(
+        seen,
+        files=[*seen.files, *_surveys(job)],
+        events=[*seen.events, *(event for one in found for event in _events(one, job))],
+        unchecked=[*unchecked, *_not_judged(job, found)],
+    )
 
 
 def _surveys(job: Traces) -> Iterator[FileSurvey]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from phalanx.diagnosis.claim import WORDLESS, Claim, Proof, is_about_peers
 from phalanx.diagnosis.history import History
@@ -28,46 +28,48 @@ _STOPS = re.compile(
 
 def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
     """Claims for exceptions and deaths that no rule explains."""
+    groups: dict[str, list[Event]] = {}
+    for event in _last_exceptions(claims, history):
+        groups.setdefault(_alike(event), []).append(event)
+    made = [_from_exceptions(group, history) for group in groups.values()]
+    silent_deaths = _silent_deaths(claims, history)
+    return [*made, _from_deaths(silent_deaths, history)] if silent_deaths and not history.is_clean else made
+
+
+def _last_exceptions(claims: Sequence[Claim], history: History) -> Iterable[Event]:
+    """Of each speaker of whom no rule says why it failed, the last exception that it did not get over."""
     explained = {(proof.event.file, proof.event.line) for claim in claims for proof in claim.proofs}
-    speakers_explained = {
-        (proof.event.file, proof.event.rank)
-        for claim in claims
-        if claim.depth is not Claims.VICTIM and claim.fatal
-        for proof in claim.roots
-    }
+    told: set[tuple[str, int | None]] = set()
     suffered: dict[tuple[str, int | None], int] = {}  # where a rank first said, by a rule, that it lost its peers
-    for claim in claims:
-        for proof in claim.roots if claim.depth is Claims.VICTIM and claim.fatal else ():
-            at = (proof.event.file, proof.event.rank)
-            suffered[at] = min(proof.event.line, suffered.get(at, proof.event.line))
+    for depth, event in ((claim.depth, proof.event) for claim in claims if claim.fatal for proof in claim.roots):
+        speaker = (event.file, event.rank)
+        if depth is Claims.VICTIM:
+            suffered[speaker] = min(event.line, suffered.get(speaker, event.line))
+        else:
+            told.add(speaker)
     last: dict[tuple[str, int | None], Event] = {}
     for event in history.exceptions:
         speaker = (event.file, event.rank)
         if event.rank is not None and event.line > suffered.get(speaker, event.line):
             continue  # what a rank raises after that is what follows from it
-        if speaker in speakers_explained or (event.file, event.line) in explained or history.went_on_after(event):
+        if speaker in told or (event.file, event.line) in explained or history.went_on_after(event):
             continue
         if (_only_passes_on(event) and len(history.exceptions) > 1) or _is_launchers_own(event):
             continue
         previous = last.get(speaker)
         if previous is None or event.data.get("is_nested") or not previous.data.get("is_nested"):
             last[speaker] = event
-    groups: dict[str, list[Event]] = {}
-    for event in last.values():
-        groups.setdefault(_alike(event), []).append(event)
-    made = [_from_exceptions(group, history) for group in groups.values()]
+    return last.values()
+
+
+def _silent_deaths(claims: Sequence[Claim], history: History) -> list[Event]:
+    """Ends of ranks that said nothing. An exception without a rank may well be the words of a rank that ended with status 1."""
     words = {event.rank for event in history.exceptions} | {rank for claim in claims for rank in claim.printers}
-    if any(_STOPS.search(proof.event.text) for claim in claims for proof in claim.roots):
-        words.add(None)
-    # An exception without a rank may well be the words of a rank that ended with status 1.
-    silent_deaths = [
-        event
-        for event in history.own_deaths
-        if event.rank not in words and not (None in words and event.data["code"] == 1)
+    is_told = None in words or any(_STOPS.search(proof.event.text) for claim in claims for proof in claim.roots)
+    silent = [
+        event for event in history.own_deaths if event.rank not in words and (event.rank is not None or not is_told)
     ]
-    if silent_deaths and not history.is_clean:
-        made.append(_from_deaths(silent_deaths, history))
-    return made
+    return [event for event in silent if not (is_told and event.data["code"] == 1)]
 
 
 def _only_passes_on(event: Event) -> bool:

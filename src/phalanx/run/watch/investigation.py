@@ -24,7 +24,7 @@ from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.spinning import looks_at, spins, waits
 from phalanx.run.watch.stacks import ProcessStacks, take_stacks
 from phalanx.run.watch.stall import Notice, Verdict
-from phalanx.run.watch.stall_verdict import judge_stall
+from phalanx.run.watch.stall_verdict import StallVerdict, judge_stall
 from phalanx.run.watch.starts import find_stranger
 
 _LONG = 10  # by how many times the job's patience must be exceeded before who might get somewhere is held to turn in a circle
@@ -102,23 +102,31 @@ class StallInvestigation:
             or find_stranger(taken.stacks, self._size)
         )
         verdict = judge_stall(positions, taken.recorders, self._size, dissent)
-        if (
-            self.notice.verdict is Verdict.STALL
-            and dissent is None
-            and pauses_by_itself(positions)
-            and not self._does_not_end(positions)
-        ):
+        if (dissent is None and self._only_pauses(positions)) or not self._is_worth_telling(verdict, positions):
             return None
-        if self.notice.verdict is Verdict.BUSY and not verdict.waiting:
-            return None  # nobody waits: everybody computes, each for itself
-        is_early = self.notice.verdict is Verdict.APART or (
-            self.notice.verdict is Verdict.BUSY and self.notice.is_early
-        )
+        return self._told(verdict, positions, taken, observe_network(network))
+
+    def _only_pauses(self, positions: Mapping[int, RankPosition]) -> bool:
+        is_stall = self.notice.verdict is Verdict.STALL
+        return is_stall and pauses_by_itself(positions) and not self._does_not_end(positions)
+
+    def _is_worth_telling(self, verdict: StallVerdict, positions: Mapping[int, RankPosition]) -> bool:
+        kind = self.notice.verdict
+        if kind is Verdict.BUSY and not verdict.waiting:
+            return False  # nobody waits: everybody computes, each for itself
+        is_early = kind is Verdict.APART or (kind is Verdict.BUSY and self.notice.is_early)
         if is_early and not verdict.culprits:
-            return None  # what cannot be told early is told when the job's own rhythm is exceeded
-        if self._will_wake([positions[rank] for rank in verdict.culprits if rank in positions]):
-            return None
-        found = observe_network(network)
+            return False  # what cannot be told early is told when the job's own rhythm is exceeded
+        return not self._will_wake([positions[rank] for rank in verdict.culprits if rank in positions])
+
+    def _told(
+        self,
+        verdict: StallVerdict,
+        positions: Mapping[int, RankPosition],
+        taken: Snapshot,
+        found: Sequence[Observation],
+    ) -> list[Observation]:
+        """What goes into the bundle: what the network shows, then the stall."""
         culprits = verdict.culprits
         if found and verdict.reason not in ("stopped", "ended"):
             culprits = ()  # who stands behind a broken path cannot help it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,34 +75,28 @@ def look_at(
     process = sample_process(pid)
     if process is None or process.state in "ZX":
         return None
-    children = {}
-    for child in family_of(pid) if family is None else family:
-        sample = sample_process(child)
-        if sample is not None and sample.state not in "ZX":
-            children[child] = sample
-    cpu, reaped = process.cpu, process.reaped
-    if before is not None:
-        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
-        reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
-        for child, sample in children.items():  # what a child did before it was first seen is not news
-            old = before.children.get(child, sample)
-            cpu += max(sample.cpu - old.cpu, 0.0)
-            reaped += max(sample.reaped - old.reaped, 0.0)
+    children = _living(family_of(pid) if family is None else family)
     wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
-    wanted = 0.0
+    moved = {child: _bytes_of(sample_io(child)) for child in children} if family is not None else {}
+    cpu, reaped, wanted, moved_below = process.cpu, process.reaped, 0.0, 0
     if before is not None:
-        wanted = before.wanted + sum(max(want - before.wants.get(child, want), 0.0) for child, want in wants.items())
+        old = before.children
+        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
+        cpu += _gained(
+            {child: one.cpu for child, one in children.items()}, {child: one.cpu for child, one in old.items()}
+        )
+        reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
+        reaped += _gained(
+            {child: one.reaped for child, one in children.items()}, {child: one.reaped for child, one in old.items()}
+        )
+        wanted = before.wanted + _gained(wants, before.wants)
+        moved_below = before.moved_below + int(_gained(moved, before.moved))
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
     io = sample_io(pid)
-    moved = {child: _bytes_of(sample_io(child)) for child in children} if family is not None else {}
-    moved_below = 0
-    if before is not None:
-        moved_below = before.moved_below + sum(
-            max(count - before.moved.get(child, count), 0) for child, count in moved.items()
-        )
     progress = beat.progress if beat is not None else 0
+    groups = beat.groups.values() if beat is not None else ()
     signs = Signs(
         progress=progress + output.news,
         calls=progress + output.advances,
@@ -115,13 +109,23 @@ def look_at(
         lines=output.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
-        spinning=beat is not None and any(g.enqueued > g.completed and g.started > 0 for g in beat.groups.values()),
-        may_spin=beat is not None and any(g.enqueued > g.completed and g.started == 0 for g in beat.groups.values()),
+        spinning=any(one.enqueued > one.completed and one.started > 0 for one in groups),
+        may_spin=any(one.enqueued > one.completed and one.started == 0 for one in groups),
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
     counted = (demand, delay, cpu, reaped, memory, peak, progress, output.lines)
     return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
+
+
+def _living(family: Iterable[int]) -> dict[int, ProcessSample]:
+    samples = ((child, sample_process(child)) for child in family)
+    return {child: sample for child, sample in samples if sample is not None and sample.state not in "ZX"}
+
+
+def _gained(now: Mapping[int, float], before: Mapping[int, float]) -> float:
+    """By how much the children's counters grew. What a child did before it was first seen is not news."""
+    return sum(max(count - before.get(child, count), 0) for child, count in now.items())
 
 
 def _bytes_of(io: InOut | None) -> int:

@@ -17,7 +17,7 @@ from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.stall_facts import stall_fact
 from phalanx.run.watch.table import table_of
-from phalanx.run.watch.ties import break_tie
+from phalanx.run.watch.ties import Tiebreak, break_tie
 
 _SIGNALS_FOR_GO_ON = "kill -CONT"
 _REASONS = {  # by the strategy that accused
@@ -63,31 +63,57 @@ def judge_stall(
     """Stopped ranks, then roots and addresses that differ, the recorders' sequence numbers and the stacks decide; a tie that the script itself
     does not break accuses nobody."""
     culprits, reason = _blame(positions, recorders, size)
-    added, fields = "", dict[str, Any]()
-    if dissent is not None and reason not in ("stopped", "ended"):
-        culprits, reason, added, fields = dissent.culprits, dissent.reason, dissent.text, dict(dissent.fields)
-    elif not culprits:
-        tied = [rank for rank, one in positions.items() if one.doing is Doing.COLLECTIVE]
-        living = [one for one in positions.values() if one.doing is not Doing.ENDED]
-        found = break_tie(positions, tied) if len(tied) == len(living) == size else None
-        if found is not None and is_minority(found.culprits, range(size), directed=True):
-            culprits, reason, added, fields = found.culprits, found.reason, found.text, dict(found.fields)
+    decides: Dissent | Tiebreak | None = dissent if reason not in ("stopped", "ended") else None
+    if decides is None and not culprits:
+        decides = _tiebreak(positions, size)
+    fields = dict[str, Any]()
+    if decides is not None:
+        culprits, reason, fields = decides.culprits, decides.reason, dict(decides.fields)
     waiting = tuple(
         rank
         for rank, position in sorted(positions.items())
         if position.doing in (Doing.COLLECTIVE, Doing.CONNECT) and rank not in culprits
     )
-    absent = sorted(set(range(size)) - positions.keys())
     partners = {rank: one.partner for rank, one in positions.items() if one.partner is not None}
     rings = circles(partners)
     # what ranks of a circle want of one another is told once, by the circle
     in_circle = {rank for circle in rings for rank in circle}
     told = {rank: replace(one, partner=None) if rank in in_circle else one for rank, one in positions.items()}
-    parts = [*_sentences(told, culprits), *(describe_circle(circle, partners) for circle in rings)]
-    if added:
-        parts.append(added)
-    if absent and reason != "ended":
-        parts.append(f"{name_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen")
+    calls = [describe_circle(circle, partners) for circle in rings]
+    parts = [*_sentences(told, culprits), *calls, decides.text if decides is not None else ""]
+    if reason != "ended":
+        parts.append(_not_seen(sorted(set(range(size)) - positions.keys())))
+    if partners and reason == "nobody":
+        reason = "exchange"
+    if rings and reason == "circle":
+        fields["calls"] = "; ".join(calls)
+    data = _data(positions, recorders, culprits, waiting, reason) | (
+        {"circles": [list(circle) for circle in rings]} if rings else {}
+    )
+    text = "; ".join(filter(None, parts))
+    return StallVerdict(tuple(sorted(culprits)), waiting, text, reason, data, told, fields)
+
+
+def _tiebreak(positions: Mapping[int, RankPosition], size: int) -> Tiebreak | None:
+    """What the script itself says, where all ranks wait and the engine accuses nobody."""
+    tied = [rank for rank, one in positions.items() if one.doing is Doing.COLLECTIVE]
+    living = [one for one in positions.values() if one.doing is not Doing.ENDED]
+    found = break_tie(positions, tied) if len(tied) == len(living) == size else None
+    return found if found is not None and is_minority(found.culprits, range(size), directed=True) else None
+
+
+def _not_seen(absent: list[int]) -> str:
+    return f"{name_ranks(absent)} {'was' if len(absent) == 1 else 'were'} not seen" if absent else ""
+
+
+def _data(
+    positions: Mapping[int, RankPosition],
+    recorders: Mapping[int, Mapping[str, GroupState]],
+    culprits: Iterable[int],
+    waiting: tuple[int, ...],
+    reason: str,
+) -> dict[str, Any]:
+    """For the bundle."""
     data: dict[str, Any] = {
         "missing": sorted(culprits),
         "waiting": list(waiting),
@@ -99,13 +125,7 @@ def judge_stall(
         data["op"] = calls.most_common(1)[0][0]
     if seqs := _sequence(waiting, recorders):
         data["seq"] = seqs
-    if rings:
-        data["circles"] = [list(circle) for circle in rings]
-    if partners and reason == "nobody":
-        data["reason"] = reason = "exchange"
-    if rings and reason == "circle":
-        fields["calls"] = "; ".join(describe_circle(circle, partners) for circle in rings)
-    return StallVerdict(tuple(sorted(culprits)), waiting, "; ".join(parts), reason, data, told, fields)
+    return data
 
 
 def _blame(
