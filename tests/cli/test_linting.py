@@ -55,6 +55,14 @@ def test_text_shows_the_line_the_reason_and_the_fix(tmp_path: Path) -> None:
     assert "fix: " in shown
 
 
+def test_names_and_code_do_not_drive_the_terminal(tmp_path: Path) -> None:
+    name = "a\x1b[31m\u202e.py"
+    (tmp_path / name).write_text(BAD.replace("dist.barrier()", "dist.barrier()\t# \x1b]0;title\x07\x1b[32m"))
+    shown = check(name, cwd=tmp_path).stdout
+    assert "LCM001" in shown
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
 def test_github_annotations_and_sarif(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(BAD)
     assert check("train.py", "-f", "github", cwd=tmp_path).stdout.startswith(

@@ -48,8 +48,7 @@ def _end(head: bytes) -> int | None:
     """The file's size as its header has it."""
     places = {0: 40, 1: 44, 2: 28, 3: 28}
     place = places.get(head[8]) if len(head) > 8 else None
-    sizes = head[13] if place in (40, 44) else head[9]
-    if place is None or sizes != 8 or len(head) < place + 8:
+    if place is None or len(head) < place + 8 or head[13 if place in (40, 44) else 9] != 8:
         return None
     return int(struct.unpack_from("<Q", head, place)[0])
 

@@ -25,6 +25,7 @@ from phalanx.preflight.meeting.seat import seat_of
 from phalanx.preflight.node_commands import node_commands
 from phalanx.preflight.options import LIBRARIES, CheckOptions
 from phalanx.report import Format
+from phalanx.sources.named import read_named_text
 
 _EXAMPLES = """\
 Examples:
@@ -270,7 +271,7 @@ def _examine(options: CheckOptions, convening: Convening, read: str | None) -> R
 
 def _read(source: str, options: CheckOptions) -> Report:
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8", errors="replace")
+        text = sys.stdin.read() if source == "-" else read_named_text(Path(source))
     except OSError as error:
         raise CheckError(f"--read {source}: {error.strerror}") from error
     facts, broken = facts_in(text.splitlines())

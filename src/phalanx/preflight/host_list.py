@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
+from phalanx.sources.named import read_named_text
+
 _ALLOCATION = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _MOST = 5000
 
@@ -23,7 +25,7 @@ def read_hosts(given: str, variables: Mapping[str, str]) -> list[str]:
     path = Path(given.removeprefix("@"))
     if given.startswith("@") or (("/" in given or path.suffix) and path.is_file()):
         try:
-            hosts = hosts_in_file(path.read_text(encoding="utf-8", errors="replace"))
+            hosts = hosts_in_file(read_named_text(path))
         except OSError as error:
             raise ValueError(f"{path}: {error.strerror}") from error
         if not hosts:

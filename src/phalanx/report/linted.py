@@ -6,12 +6,14 @@ import textwrap
 from typing import TextIO
 
 from phalanx.model import Evidence, Finding, Report
+from phalanx.model.printable import printable_tree
 
 _WIDTH = 110
 
 
 def print_linted(report: Report, seconds: float, lines: int, out: TextIO, *, everything: bool = False) -> None:
     """All findings in the order of files and lines, and a summary."""
+    report = printable_tree(report)  # names of files and lines of code are somebody else's
     paint = _Paint(out.isatty())
     shown_why: set[str | None] = set()
     for finding in report.findings:

@@ -24,6 +24,7 @@ import zstandard
 
 from phalanx.model import Unchecked
 from phalanx.sources.bundle import evidence_of, is_bundle, was_cut_off
+from phalanx.sources.named import open_named
 from phalanx.sources.patience import OutOfTimeError, left_out
 from phalanx.sources.text import shown_name
 
@@ -114,7 +115,7 @@ def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = Fa
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             if named:
-                return Input(name, lambda: path.open("rb"))
+                return Input(name, lambda: open_named(path))
             unchecked.append(Unchecked(f"{name}: not a regular file", "a plain copy of it"))
             return None
         os.close(os.open(path, os.O_RDONLY))  # whether it can be read; a stream would take longer
