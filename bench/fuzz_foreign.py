@@ -26,7 +26,7 @@ from random import Random
 from typing import Any
 
 from phalanx.diagnosis import diagnose_paths
-from phalanx.remote.keeping import Keeping
+from phalanx.remote.bundle_receiver import BundleReceiver
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.replay.compare import compare
 from phalanx.replay.inside.phalanx_record.records import BrokenRecordError
@@ -202,15 +202,15 @@ def fuzz_frames(chance: Random, folder: Path) -> str:
     theirs.sendall(_cut(chance, data)[:100_000])
     theirs.shutdown(socket.SHUT_WR)
     link = Link.over_pipes(ours.fileno(), ours.fileno())
-    keeping = Keeping(folder / "kept", lambda text: None)
-    keeping.writer.begin({"size": 1})
-    keeping.begin_attempt(0, 1)
+    receiver = BundleReceiver(folder / "kept", lambda text: None)
+    receiver.writer.begin({"size": 1})
+    receiver.begin_attempt(0, 1)
     try:
         if chance.random() < 0.3:
             link.prove("token", is_driver=True)
         link._limit = 1 << 20
         while (message := link.receive()) is not None:
-            _keep(keeping, message)
+            _keep(receiver, message)
     except (
         LinkError,
         OSError,
@@ -220,21 +220,21 @@ def fuzz_frames(chance: Random, folder: Path) -> str:
     ):  # what the driver's reading thread takes for a broken line
         pass
     finally:
-        keeping.close()
-        keeping.writer.finish(0, "done")
+        receiver.close()
+        receiver.writer.finish(0, "done")
         ours.close()
         theirs.close()
     return ""
 
 
-def _keep(keeping: Keeping, message: Message) -> None:
+def _keep(receiver: BundleReceiver, message: Message) -> None:
     match message.kind:
         case "output":
-            keeping.output((0,), int(message.data["rank"]), message.payload)
+            receiver.output((0,), int(message.data["rank"]), message.payload)
         case "file":
-            keeping.file((0,), message)
+            receiver.file((0,), message)
         case "observation":
-            keeping.observation((0,), "h", message)
+            receiver.observation((0,), "h", message)
 
 
 def fuzz_redactor(chance: Random, folder: Path) -> str:

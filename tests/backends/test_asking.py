@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.backends.asking import AskedJob, Will, ask
+from phalanx.backends.asking import AskedJob, OrphanCleanup, ask
 from phalanx.backends.backend import BackendError, State
 from tests.run.jobs import SOURCE, wait_for
 
@@ -35,8 +35,8 @@ def test_answers_and_the_programs_own_words(tmp_path: Path) -> None:
 def test_a_will_is_executed_when_its_maker_is_killed(tmp_path: Path) -> None:
     mark = tmp_path / "a mark; rm $(x)"
     code = (
-        "import sys, time\nfrom phalanx.backends.asking import Will\n"
-        "Will(['touch', sys.argv[1]])\nprint('made', flush=True)\ntime.sleep(600)\n"
+        "import sys, time\nfrom phalanx.backends.asking import OrphanCleanup\n"
+        "OrphanCleanup(['touch', sys.argv[1]])\nprint('made', flush=True)\ntime.sleep(600)\n"
     )
     maker = subprocess.Popen(
         [sys.executable, "-c", code, str(mark)], stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(SOURCE)}
@@ -51,7 +51,7 @@ def test_a_will_is_executed_when_its_maker_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_will_that_is_revoked_is_not(tmp_path: Path) -> None:
-    will = Will(["touch", str(tmp_path / "mark")])
+    will = OrphanCleanup(["touch", str(tmp_path / "mark")])
     will.revoke()
     time.sleep(0.5)
     assert not (tmp_path / "mark").exists()

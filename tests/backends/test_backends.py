@@ -10,8 +10,9 @@ import pytest
 import phalanx.backends
 from phalanx.backends import backend_names, check_options, load_backend, local, ssh
 from phalanx.backends.backend import BackendError, Request, spread
-from phalanx.remote.gathering import plan_job
+from phalanx.remote.agent_pool import plan_job
 from phalanx.remote.job import Job
+from phalanx.run.spec import JobSpec
 
 
 def request(workers: int = 4, **options: object) -> Request:
@@ -79,7 +80,7 @@ def test_ssh_hosts_with_their_own_numbers_of_workers() -> None:
 
 
 def test_horovod_wants_even_nodes() -> None:
-    job = Job(name="x", backend=ssh, workers=3, framework="horovod", is_call=True, options={"hosts": "a,b"})  # type: ignore[arg-type]
+    job = Job(name="x", backend=ssh, spec=JobSpec(size=3, framework="horovod", is_call=True), options={"hosts": "a,b"})  # type: ignore[arg-type]
     with pytest.raises(BackendError, match="as many workers on each node"):
         plan_job(job, Path("job"))
 

@@ -40,5 +40,5 @@ def test_the_plain_function_stays_within_reach() -> None:
     assert double.local(4) == 8
     assert double.__name__ == "double"
     assert double.__doc__ == "Twice as much."
-    assert double.options(workers=5).settings.workers == 5
-    assert double.settings.workers == 2
+    assert double.options(workers=5).settings.spec.size == 5
+    assert double.settings.spec.size == 2

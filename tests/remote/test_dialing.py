@@ -13,7 +13,7 @@ import pytest
 
 import phalanx
 import phalanx.backends
-from phalanx.remote.keeping import Keeping
+from phalanx.remote.bundle_receiver import BundleReceiver
 from phalanx.remote.lines import Lines
 from phalanx.remote.link import Link, LinkError
 
@@ -48,7 +48,7 @@ def test_agents_that_know_their_number_keep_it_and_a_queue_is_told() -> None:
 
 
 def test_strangers_are_not_let_in_and_do_not_keep_the_driver_busy(tmp_path: Path) -> None:
-    lines = Lines("the token", Keeping(tmp_path / "bundle", print), lambda rank, data, is_error: None)
+    lines = Lines("the token", BundleReceiver(tmp_path / "bundle", print), lambda rank, data, is_error: None)
     port = lines.listen("127.0.0.1")
     for _ in range(70):  # who is gone before he is greeted, as a port scanner is, keeps no place
         scanner = socket.create_connection(("127.0.0.1", port))
@@ -81,7 +81,7 @@ def test_strangers_are_not_let_in_and_do_not_keep_the_driver_busy(tmp_path: Path
 def test_slow_strangers_delay_no_agent_and_odd_proofs_are_refused_quietly(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    lines = Lines("the token", Keeping(tmp_path / "bundle", print), lambda rank, data, is_error: None)
+    lines = Lines("the token", BundleReceiver(tmp_path / "bundle", print), lambda rank, data, is_error: None)
     port = lines.listen("127.0.0.1")
     slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
     for stranger in slow:

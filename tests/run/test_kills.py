@@ -22,7 +22,8 @@ FORKER = """\
 import os, sys, time
 from pathlib import Path
 from phalanx.run.job import Job
-from phalanx.run.plan import JobSpec, make_plan
+from phalanx.run.plan import make_plan
+from phalanx.run.spec import JobSpec
 from phalanx.run.screen import Screen
 
 spec = JobSpec(command=("sh", "-c", "while :; do echo line; echo other >&2; sleep 0.01; done"), size=2, is_program=True, max_restarts=3, inside=False)

@@ -9,7 +9,8 @@ import pytest
 
 from phalanx.frameworks.launching import Meeting
 from phalanx.run.cores import thread_variables, usable_cores
-from phalanx.run.plan import JobSpec, Plan, PlanError, make_plan
+from phalanx.run.plan import Plan, PlanError, make_plan
+from phalanx.run.spec import JobSpec
 
 
 def plan(tmp_path: Path, text: str = "import torch\n", inherited: dict[str, str] | None = None, **wishes: object) -> Plan:  # fmt: skip

@@ -36,13 +36,13 @@ def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
     return done.stdout
 
 
-class Will:
+class OrphanCleanup:
     """A command that is run if this process is gone before it is revoked: by a small process that outlives us."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        executor = Path(__file__).with_name("will.py")
-        self._executor = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(executor), *command],
+        script = Path(__file__).with_name("orphan_cleanup.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -53,15 +53,15 @@ class Will:
     def revoke(self) -> None:
         """The job is over, or we live to end it ourselves."""
         with contextlib.suppress(OSError, ValueError):
-            self._executor.communicate(b"revoked\n", timeout=5)
+            self._process.communicate(b"revoked\n", timeout=5)
 
 
 class AskedJob(ABC):
     """A job that an engine has in its hands; its agents connect to the driver by themselves."""
 
-    def __init__(self, every: float, will: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, every: float, cleanup: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._every = every
-        self._will = Will(will, environment)
+        self._cleanup = OrphanCleanup(cleanup, environment)
         self._last = (State.QUEUED, "")
         self._asked_at = float("-inf")
         self._cancels = 0
@@ -96,7 +96,7 @@ class AskedJob(ABC):
     def collect(self) -> Mapping[str, str]:
         """What the engine and the agents said. Nothing of the job is left."""
         said = self._part()
-        self._will.revoke()
+        self._cleanup.revoke()
         return {name: text for name, text in said.items() if text}
 
     @abstractmethod

@@ -24,10 +24,10 @@ from phalanx.calls.settings import Settings
 from phalanx.calls.travel import framework_of, modules_to_copy, search_path
 from phalanx.model import bundle as layout
 from phalanx.model.printable import printable
+from phalanx.remote.agent_pool import plan_job
 from phalanx.remote.agreement import needed_packages
 from phalanx.remote.driver import Driver
 from phalanx.remote.dry_run import describe_plan
-from phalanx.remote.gathering import plan_job
 from phalanx.remote.job import Job, Outcome, StartError
 from phalanx.remote.packing import PackingError, pack
 from phalanx.remote.pickles import PicklingError, dump, explain, load, named_modules
@@ -81,7 +81,7 @@ class Call(Generic[R]):
             self.bundle = make_folder(None, name).absolute()
             self._driver = Driver(job, self.bundle, Viewer(Cell(quiet=not shows), job.workers, shows))
             self._driver.plan()  # what the engine cannot do is told now, and not when the job leaves a queue
-            self._driver.job = _packed(job, function, settings, arguments, named, self._driver.keeping.job)
+            self._driver.job = _packed(job, function, settings, arguments, named, self._driver.receiver.job)
         except (PlanError, BackendError, PackingError, PicklingError, OSError) as error:
             with contextlib.suppress(AttributeError):
                 shutil.rmtree(self.bundle, ignore_errors=True)
@@ -154,7 +154,7 @@ class Call(Generic[R]):
     def _failure(self, outcome: Outcome) -> JobFailed:
         if self._failed is None:
             self._failed = failure_of(outcome)
-            shutil.rmtree(self._driver.keeping.job, ignore_errors=True)
+            shutil.rmtree(self._driver.receiver.job, ignore_errors=True)
         return self._failed
 
     def wait_here(self) -> list[R]:
@@ -164,7 +164,7 @@ class Call(Generic[R]):
         except KeyboardInterrupt:
             self.cancel()
             try:
-                self.wait(3 * self._driver.job.grace + 30)
+                self.wait(3 * self._driver.job.spec.grace + 30)
             except KeyboardInterrupt:
                 self._driver.cancel(force=True)
                 self.wait(30)
@@ -174,7 +174,7 @@ class Call(Generic[R]):
         """End it on all nodes. Ranks have the grace to finish what they do."""
         self._driver.cancel()
         if wait:
-            self.wait(3 * self._driver.job.grace + 30)
+            self.wait(3 * self._driver.job.spec.grace + 30)
 
     def logs(self, rank: int | None = None, follow: bool = False) -> Iterator[str]:
         """The lines of a rank, or of all ranks with their number before them; with `follow` until the call ends."""
@@ -211,7 +211,7 @@ class Call(Generic[R]):
                 raise PhalanxError(
                     f"rank {rank} returned what cannot be loaded here: {type(error).__name__}: {error}; it is kept in {path}"
                 ) from error
-        shutil.rmtree(self._driver.keeping.job, ignore_errors=True)
+        shutil.rmtree(self._driver.receiver.job, ignore_errors=True)
         return results
 
     def __repr__(self) -> str:
@@ -228,27 +228,18 @@ def job_of(function: Callable[..., Any], settings: Settings) -> Job:
     missing = [name for name in settings.secrets if name not in os.environ]
     if missing:
         raise CannotStart(f"secrets: {', '.join(missing)} is not set here")
-    if settings.fewest is not None and not settings.retries:
-        asked = f"workers=({settings.fewest}, {settings.workers})"
+    spec = settings.spec
+    if spec.fewest is not None and not spec.max_restarts:
+        asked = f"workers=({spec.fewest}, {spec.size})"
         raise CannotStart(f"{asked} is for trying again with fewer: say retries=1 or more, or give one number")
+    secrets = {name: os.environ[name] for name in settings.secrets}
     return Job(
         name=safe_name(getattr(function, "__name__", "function")),
         backend=load_backend(settings.backend),
-        workers=settings.workers,
-        framework=settings.framework or framework_of(function),
-        is_call=True,
+        spec=replace(spec, framework=spec.framework or framework_of(function), secrets=secrets),
         options=settings.options,
-        gpus=settings.gpus,
-        environment=settings.environment,
-        secrets={name: os.environ[name] for name in settings.secrets},
         agreement=settings.agreement,
-        timeout=settings.timeout,
-        retries=settings.retries,
-        fewest=settings.fewest,
-        grace=settings.grace,
-        on_stall=settings.on_stall,
         checkpoints=str(Path(settings.checkpoints).absolute()) if settings.checkpoints else None,
-        python=settings.python,
         agent_python=settings.agent_python,
     )
 

@@ -20,6 +20,7 @@ from phalanx.calls.settings import (
     seconds,
     workers_of,
 )
+from phalanx.run.spec import OnStall
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +69,7 @@ class Function(Generic[P, R]):
         return Function(self._function, _settings(self.settings, **changed))
 
     def __repr__(self) -> str:
-        return f"<phalanx.function {self._function.__qualname__}: {self.settings.workers} workers on {self.settings.backend}>"
+        return f"<phalanx.function {self._function.__qualname__}: {self.settings.spec.size} workers on {self.settings.backend}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function, (self._function, self.settings)
@@ -120,32 +121,35 @@ def function(plain: Callable[..., Any] | None = None, /, **asked: Any) -> Any:
 
 
 def _settings(before: Settings, **asked: Any) -> Settings:
+    of_job: dict[str, Any] = {}
     changes: dict[str, Any] = {}
     for name, value in asked.items():
         match name:
             case "workers":
-                changes["workers"], changes["fewest"] = workers_of(value)
+                of_job["size"], of_job["fewest"] = workers_of(value)
             case "timeout":
-                changes["timeout"] = seconds(value)
+                of_job["timeout"] = seconds(value)
             case "framework":
-                changes["framework"] = check_framework(value)
+                of_job["framework"] = check_framework(value)
             case "env":
-                changes["environment"] = check_variables(value)
-            case "secrets":
-                changes["secrets"] = check_secrets(value)
+                of_job["environment"] = check_variables(value)
             case "retries" | "gpus":
                 if value is not None and (not isinstance(value, int) or value < 0):
                     raise CannotStart(f"{name}={value!r}: give a whole number from 0")
-                changes[name] = value
+                of_job["max_restarts" if name == "retries" else name] = value
             case "grace":
-                changes["grace"] = max(0.0, float(value))
+                of_job["grace"] = max(0.0, float(value))
             case "on_stall":
-                changes["on_stall"] = check_choice(name, value, ("report", "abort", "ignore"))
-            case "agreement" | "project" | "python" | "agent_python" | "checkpoints":
+                of_job["on_stall"] = OnStall(check_choice(name, value, ("report", "abort", "ignore")))
+            case "python":
+                of_job["python"] = None if value is None else str(value)
+            case "secrets":
+                changes["secrets"] = check_secrets(value)
+            case "agreement" | "project" | "agent_python" | "checkpoints":
                 changes |= _ours(name, value)
             case _:
                 raise CannotStart(f'{name}: no such setting; engines\' own options are given by .on("slurm", …)')
-    return replace(before, **changes)
+    return replace(before, spec=replace(before.spec, **of_job), **changes)
 
 
 def _ours(name: str, value: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from phalanx.calls.errors import CannotStart
 from phalanx.frameworks.launching import load_launchable
+from phalanx.run.spec import JobSpec
 
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|d)?")
 _SECONDS = {None: 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -19,17 +20,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 class Settings:
     """How to run a function."""
 
-    workers: int = 1
-    fewest: int | None = None  # of `workers=(2, 4)`
-    gpus: int | None = None
-    framework: str | None = None
-    timeout: float | None = None
-    retries: int = 0
-    environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: tuple[str, ...] = ()
-    grace: float = 5.0
-    on_stall: str = "report"
-    python: str | None = None
+    spec: JobSpec = field(default_factory=lambda: JobSpec(size=1, is_call=True))
+    secrets: tuple[str, ...] = ()  # names of variables; their values are taken when the function is called
     agent_python: str | None = None
     agreement: str = "error"
     checkpoints: str | None = None  # a folder that all attempts share

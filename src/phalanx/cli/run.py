@@ -24,8 +24,9 @@ from phalanx.notify.outlets import open_outlets
 from phalanx.replay.record import Mode
 from phalanx.run.bundle import make_folder
 from phalanx.run.job import Job
-from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError, make_plan
+from phalanx.run.plan import Plan, PlanError, make_plan
 from phalanx.run.screen import Screen
+from phalanx.run.spec import JobSpec, OnStall
 
 _EXAMPLES = """\
 Examples:
@@ -161,16 +162,14 @@ def run(
             virtual_devices=virtual_devices,
             timeout=timeout,
             max_restarts=max_restarts,
-            bundle=bundle,
             on_stall=on_stall,
             inside=inside,
             grace=grace,
             stall_after=stall_after,
             stall_at_most=stall_at_most,
-            python=python or sys.executable,
-            recorder=recorder or sampler,
+            python=python,
         )
-        plan = make_plan(spec, os.environ, Path.cwd())
+        plan = make_plan(spec, os.environ, Path.cwd(), recorder or sampler)
         wants_json = form is RunFormat.JSON
         if check and on is not None:
             raise PlanError(

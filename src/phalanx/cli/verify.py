@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,8 +23,10 @@ from phalanx.report import Format, print_text, render
 from phalanx.report.html import render_html
 from phalanx.run.ending import Reason
 from phalanx.run.job import Job, Result
-from phalanx.run.plan import JobSpec, OnStall, PlanError, make_plan
+from phalanx.run.plan import PlanError, make_plan
+from phalanx.run.recorder import Recorder
 from phalanx.run.screen import Screen
+from phalanx.run.spec import JobSpec, OnStall
 from phalanx.verification import observe
 from phalanx.verification.distance import distances
 from phalanx.verification.evidence import Evidence
@@ -114,13 +116,15 @@ def verify(
             timeout=timeout,
             on_stall=OnStall.ABORT,
             stall_after=_PATIENCE,
-            python=python or sys.executable,
-            recorder=observer_for(sources, steps=steps, epochs=epochs, seconds=seconds),
+            python=python,
         )
+        observer = observer_for(sources, steps=steps, epochs=epochs, seconds=seconds)
         if not module and observe.starts_ranks(Path(command[0])):
-            spec = _spawning(spec, against is not None or resume_with is not None)
+            spec, observer = _spawning(spec, observer, against is not None or resume_with is not None)
         wants_text = form is VerifyFormat.TEXT and output is None
-        report, figures = _report(spec, folder, sources, wants_text, keep is not None, against, resume_with, steps)
+        report, figures = _report(
+            spec, observer, folder, sources, wants_text, keep is not None, against, resume_with, steps
+        )
     except PlanError as error:
         typer.echo(f"phalanx: {error}", err=True)
         raise typer.Exit(2) from error
@@ -131,7 +135,7 @@ def verify(
     raise typer.Exit(1 if report.findings else 0 if report.is_complete else 2)
 
 
-def _spawning(spec: JobSpec, compares: bool) -> JobSpec:
+def _spawning(spec: JobSpec, observer: Recorder, compares: bool) -> tuple[JobSpec, Recorder]:
     name = spec.command[0]
     if compares:
         raise PlanError(
@@ -140,7 +144,7 @@ def _spawning(spec: JobSpec, compares: bool) -> JobSpec:
     typer.echo(
         f"phalanx: {name} starts its ranks itself: it is run once, and each rank it starts is observed", err=True
     )
-    return one_that_spawns(spec)
+    return one_that_spawns(spec, observer)
 
 
 class _Quiet(Screen):
@@ -158,6 +162,7 @@ def _make(folder: Path) -> None:
 
 def _report(
     spec: JobSpec,
+    observer: Recorder,
     folder: Path,
     sources: Path,
     wants_text: bool,
@@ -168,7 +173,7 @@ def _report(
 ) -> tuple[Report, tuple[Figure, ...]]:
     """Of one run, or of the runs that a comparison needs."""
     if against is None and resume_with is None:
-        return _verify(spec, folder, sources, wants_text, is_kept)
+        return _verify(spec, observer, folder, sources, wants_text, is_kept)
     from phalanx.cli.verifying_twice import Ran, verify_against_one, verify_resume
 
     if against is not None and resume_with is not None:
@@ -176,11 +181,12 @@ def _report(
     if against is not None and spec.size == 1:
         raise PlanError("--against 1 compares several ranks with one: give -n 2 or more")
 
-    def run(one: JobSpec, name: str) -> Ran:
+    def run(spec: JobSpec, name: str, **settings: Any) -> Ran:
         """One of the runs, in a folder of its own."""
         place = folder / name
         place.mkdir()
-        plan = make_plan(one, os.environ, Path.cwd())
+        told = replace(observer, settings={**observer.settings, **settings})
+        plan = make_plan(spec, os.environ, Path.cwd(), told)
         typer.echo(f"phalanx: run {name}", err=True)
         result = Job(plan, place, _Quiet(only_errors=True), diagnoses=lambda _: False, is_kept=is_kept).run()
         evidence = evidence_of(plan, place, sources)
@@ -195,9 +201,9 @@ def _report(
 
 
 def _verify(
-    spec: JobSpec, folder: Path, sources: Path, wants_text: bool, is_kept: bool
+    spec: JobSpec, observer: Recorder, folder: Path, sources: Path, wants_text: bool, is_kept: bool
 ) -> tuple[Report, tuple[Figure, ...]]:
-    plan = make_plan(spec, os.environ, Path.cwd())
+    plan = make_plan(spec, os.environ, Path.cwd(), observer)
     screen = Screen(only_errors=not wants_text)
     result = Job(plan, folder, screen, diagnoses=lambda reason: reason.status != 0, is_kept=is_kept).run()
     evidence = evidence_of(plan, folder, sources)

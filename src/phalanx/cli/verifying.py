@@ -14,8 +14,9 @@ from phalanx.model import Report
 from phalanx.model import bundle as layout
 from phalanx.replay.record import INSIDE as RECORDER
 from phalanx.report import print_text
-from phalanx.run.plan import JobSpec, OnStall, Plan, PlanError
+from phalanx.run.plan import Plan, PlanError
 from phalanx.run.recorder import Recorder
+from phalanx.run.spec import JobSpec, OnStall
 from phalanx.verification import observe
 from phalanx.verification.evidence import Evidence, read, read_spawned
 from phalanx.verification.judge import judge
@@ -60,24 +61,21 @@ def evidence_of(plan: Plan, folder: Path, sources: Path) -> Evidence:
     attempts = layout.attempts_of(folder)
     attempt = attempts[-1] if attempts else layout.attempt_folder(folder, 0)
     files = {seat.rank: layout.rank_folder(attempt, seat.rank) / layout.RECORD / observe.FILE for seat in plan.seats}
-    if plan.spec.recorder is not None and plan.spec.recorder.settings.get("spawns"):
+    if plan.recorder is not None and plan.recorder.settings.get("spawns"):
         return read_spawned(files[0], int(plan.spec.environment["WORLD_SIZE"]), sources, plan.framework.NAME)
     return read(files, plan.size, sources, plan.framework.NAME)
 
 
-def one_that_spawns(spec: JobSpec) -> JobSpec:
+def one_that_spawns(spec: JobSpec, observer: Recorder) -> tuple[JobSpec, Recorder]:
     """A script that starts its ranks itself is run once; the ranks that it starts are observed."""
-    assert spec.recorder is not None
     assert spec.size is not None
-    return replace(
+    once = replace(
         spec,
         size=1,
         environment={"WORLD_SIZE": str(spec.size), **spec.environment},
         on_stall=OnStall.IGNORE,  # the process that waits for its ranks stands still by right
-        recorder=replace(
-            spec.recorder, settings={**spec.recorder.settings, "spawns": "parent", "size_wanted": spec.size}
-        ),
     )
+    return once, replace(observer, settings={**observer.settings, "spawns": "parent", "size_wanted": spec.size})
 
 
 def say_verified(plan: Plan, folder: Path, command: list[str], is_text: bool) -> Report:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from phalanx.checkpoint_files import CheckpointError, Options, examine, is_checkpoint
 from phalanx.model import Report, Unchecked
-from phalanx.run.plan import JobSpec
+from phalanx.run.spec import JobSpec
 from phalanx.verification import observe, one_device, resumed, resumption
 from phalanx.verification.evidence import Evidence
 from phalanx.verification.found import Found, finding_of
@@ -31,7 +31,11 @@ class Ran:
     folders: Mapping[int, Path]  # of the ranks' records
 
 
-Run = Callable[[JobSpec, str], Ran]  # a spec, and a name for its folder
+class Run(Protocol):
+    """Runs a job in a folder of this name, with other settings for its observers."""
+
+    def __call__(self, spec: JobSpec, name: str, **settings: Any) -> Ran:
+        """Run it to its end."""
 
 
 class WrittenFiles:
@@ -88,16 +92,10 @@ class WrittenFiles:
             shutil.move(there, path)
 
 
-def told(spec: JobSpec, **settings: Any) -> JobSpec:
-    """The same job with other settings for the observers."""
-    assert spec.recorder is not None
-    return replace(spec, recorder=replace(spec.recorder, settings={**spec.recorder.settings, **settings}))
-
-
 def verify_resume(spec: JobSpec, words: str, steps: int, folder: Path, cwd: Path, run: Run) -> Report:
     """Uninterrupted, killed after half, resumed; the checkpoint in between is examined."""
     files = WrittenFiles(cwd)
-    whole = run(told(spec, dense=observe.ALL_STEPS), "uninterrupted")
+    whole = run(spec, "uninterrupted", dense=observe.ALL_STEPS)
     report = judge(whole.evidence)
     count = _steps(whole.evidence)
     saves = sorted({step for step, _ in resumption.saves_of(whole.evidence)})
@@ -111,7 +109,7 @@ def verify_resume(spec: JobSpec, words: str, steps: int, folder: Path, cwd: Path
     moved = files.take_away(files.written(whole.evidence), folder / "aside")
     kill = min(max(count // 2, early[-1] + 2), count - 1)
     try:
-        killed = run(told(spec, dense=observe.ALL_STEPS, kill=kill, steps=0, seconds=0.0), "killed")
+        killed = run(spec, "killed", dense=observe.ALL_STEPS, kill=kill, steps=0, seconds=0.0)
         at = [step for step, _ in resumption.saves_of(killed.evidence) if step > 0]
         if not at or _steps(killed.evidence) < kill:
             return _unchecked(
@@ -122,7 +120,7 @@ def verify_resume(spec: JobSpec, words: str, steps: int, folder: Path, cwd: Path
         saved = _examined(files.written(killed.evidence))
         again = replace(spec, command=(*spec.command, *shlex.split(words)))
         left = {"steps": steps - at[-1]} if steps else {}
-        resuming = run(told(again, dense=observe.ALL_STEPS, **left), "resumed")
+        resuming = run(again, "resumed", dense=observe.ALL_STEPS, **left)
         return _compared(report, whole, killed, resuming, at[-1], saved)
     finally:
         for path in files.written(whole.evidence):
@@ -187,7 +185,7 @@ def _examined(paths: list[Path]) -> resumption.Saved:
 
 def verify_against_one(spec: JobSpec, run: Run) -> Report:
     """The job, its batches kept; then one process, unchanged but for the batches of all ranks, joined."""
-    several = run(told(spec, keep=_KEPT_BATCHES), "several")
+    several = run(spec, "several", keep=_KEPT_BATCHES)
     report = judge(several.evidence)
     if several.failure and not _steps(several.evidence):
         return _unchecked(report, f"one rank against {spec.size}: the job {several.failure}", "a job that makes a step")
@@ -196,7 +194,7 @@ def verify_against_one(spec: JobSpec, run: Run) -> Report:
     if not count or not all((Path(path) / "batches").is_dir() for path in kept):
         needs = "batches of tensors from a torch DataLoader, at most 256 MiB of them"
         return _unchecked(report, f"one rank against {spec.size}: the batches cannot be given to one process", needs)
-    alone = run(told(replace(spec, size=1), give=kept, steps=count, epochs=0, seconds=0.0), "alone")
+    alone = run(replace(spec, size=1), "alone", give=kept, steps=count, epochs=0, seconds=0.0)
     if not _steps(alone.evidence):
         return _unchecked(
             report,

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx.embedded.judging import Judging
 from phalanx.embedded.local_ranks import LocalRank, LocalRanks
 from phalanx.embedded.nodes import Nodes
 from phalanx.embedded.teller import Teller
+from phalanx.embedded.verdict_timing import VerdictTiming
 from phalanx.model import bundle as layout
 from phalanx.model.facts import make_fact
 from phalanx.notify.channels import ChannelError
@@ -46,7 +46,7 @@ class Companion:
         self.nodes = Nodes(bundle, self.host)
         self.teller = Teller(self.ranks)
         self.writer = BundleWriter(bundle, self.teller.say)
-        self.judging = Judging(bundle, self.writer, self.teller.say_block)
+        self.judging = VerdictTiming(bundle, self.writer, self.teller.say_block)
         self.observer: Observer | None = None
         self.judging.on_verdict.append(
             lambda report, text: print(tell_trackers(self.attempt, report, text), flush=True)

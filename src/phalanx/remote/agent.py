@@ -26,11 +26,12 @@ from typing import Any
 
 from phalanx.remote.agreement import look_at, node_name
 from phalanx.remote.link import Link, LinkError, Message
-from phalanx.remote.node import NodeAttempt, Room
+from phalanx.remote.node import NodeAttempt, ReservedPorts
 from phalanx.remote.orders import Orders
 from phalanx.remote.packing import PackingError, unpack
 from phalanx.remote.scratch import Scratch
 from phalanx.remote.shipping import PROJECT as UNPACKED
+from phalanx.remote.start_message import StartMessage
 from phalanx.run.children import Children
 from phalanx.run.plan import PlanError
 
@@ -51,7 +52,7 @@ class Agent:
         self._name = name
         self._orders = Orders(link, scratch)
         self._children = Children()
-        self._room: Room | None = None
+        self._reserved: ReservedPorts | None = None
         self._asked_to_end = False
 
     def serve(self, node: int | None) -> None:
@@ -70,7 +71,7 @@ class Agent:
                 else:
                     self._do(message)
         finally:
-            self._close_room()
+            self._release_ports()
             self._children.close()
 
     def _do(self, message: Message) -> None:
@@ -99,22 +100,24 @@ class Agent:
 
     def _prepare(self, data: Any) -> None:
         """Hold ports for this node's ranks, and serve the store where that is our part."""
-        self._close_room()
-        self._room = Room(self._address, int(data["ports"]), bool(data.get("store")), self._children)
-        self._link.send("ready", ports=list(self._room.ports), store_port=self._room.store_port)
+        self._release_ports()
+        self._reserved = ReservedPorts(self._address, int(data["ports"]), bool(data.get("store")), self._children)
+        self._link.send("ready", ports=list(self._reserved.ports), store_port=self._reserved.store_port)
 
     def _run(self, data: Any) -> None:
-        if self._room is None:
+        if self._reserved is None:
             raise PlanError("the driver asked to start before it asked to prepare")
-        room, self._room = self._room, None
-        attempt = NodeAttempt(data, room, self._scratch, self._link, self._children, self._orders)
+        reserved, self._reserved = self._reserved, None
+        attempt = NodeAttempt(
+            StartMessage.from_message(data), reserved, self._scratch, self._link, self._children, self._orders
+        )
         reason = attempt.run()
         self._link.send("done", reason=reason.kind, text=reason.text, status=reason.status, ranks=list(reason.ranks))
 
-    def _close_room(self) -> None:
-        if self._room is not None:
-            self._room.close()
-            self._room = None
+    def _release_ports(self) -> None:
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_end = True  # between attempts; during one the supervisor takes signals

@@ -14,11 +14,11 @@ def describe_plan(job: Job, plan: Plan) -> str:
     lines = [
         f"{job.name}: {job.workers} worker{'s' if job.workers > 1 else ''} of {job.framework} on {job.backend.NAME}"
     ]
-    first, seats = 0, seats_of(job.workers, job.roles)
+    first, seats = 0, seats_of(job.workers, job.spec.roles)
     for node, count in enumerate(plan.layout):
         name = plan.nodes[node] if node < len(plan.nodes) else f"node {node}"
         last = first + count - 1
-        tasks = ", ".join(f"{seat.role} {seat.index}" for seat in seats[first : last + 1]) if job.roles else ""
+        tasks = ", ".join(f"{seat.role} {seat.index}" for seat in seats[first : last + 1]) if job.spec.roles else ""
         ranks = f"rank{f's {first} to {last}' if count > 1 else f' {first}'}"
         lines.append(f"  {name}: {ranks}" + (f" ({tasks})" if tasks else ""))
         first += count

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.backends.backend import Backend
+from phalanx.frameworks.launching import seats_of
 from phalanx.run.ending import Reason
+from phalanx.run.spec import JobSpec
+from phalanx.sources.secrets import redact_command
 
 
 class StartError(Exception):
@@ -17,44 +20,45 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be run, where, and how."""
+    """What is to be run, on which engine, and what travels there."""
 
     name: str
     backend: Backend
-    workers: int
-    framework: str
-    is_call: bool  # a function call; else a script or program
-    command: tuple[str, ...] = ()
-    is_module: bool = False
-    is_program: bool = False
+    spec: JobSpec
+    options: Mapping[str, object] = field(default_factory=dict)  # the engine's own
     call: Path | None = None  # the pickled call
     project: Path | None = None  # the packed project
     root: str = ""  # where the project was packed
     path: tuple[str, ...] = ()  # the caller's sys.path
-    options: Mapping[str, object] = field(default_factory=dict)
-    gpus: int | None = None
-    devices: str | None = None
-    roles: Mapping[str, int] = field(default_factory=dict)  # of TensorFlow's tasks
-    virtual_devices: int = 0
-    environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)  # that every node must have, with versions
     agreement: str = "error"  # what to do where a node differs: error, warn, off
-    timeout: float | None = None
-    retries: int = 0
-    fewest: int | None = None  # workers below which the job is not tried again after a node was lost
     checkpoints: str | None = None  # a folder that all attempts share
-    grace: float = 5.0
-    on_stall: str = "report"
-    inside: bool = True
-    stall_after: float = 8.0
-    stall_at_most: float = 600.0
-    python: str | None = (
-        None  # the ranks' interpreter; the agent's too, but for this machine, unless the next says otherwise
-    )
-    agent_python: str | None = None
+    agent_python: str | None = None  # the agents' interpreter on other machines; the ranks' otherwise
     start_within: float = 300.0  # seconds for the agents to report once the engine runs them
     silent_for: float = 60.0  # seconds without a word after which a node counts as lost
+
+    @property
+    def workers(self) -> int:
+        """How many ranks there are."""
+        return self.spec.size or 1
+
+    @property
+    def framework(self) -> str:
+        """Whose variables the ranks are given."""
+        return self.spec.framework or "torch"
+
+    def manifest(self) -> dict[str, Any]:
+        """What the bundle says of it before it starts."""
+        spec = self.spec
+        roles = [f"{seat.role}:{seat.index}" for seat in seats_of(self.workers, spec.roles)]
+        return {
+            "command": redact_command(spec.command) if not spec.is_call else [self.name],
+            "name": self.name,
+            "size": self.workers,
+            "framework": self.framework,
+            "roles": roles if spec.roles else [],
+            "backend": self.backend.NAME,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -14,10 +13,10 @@ from typing import Any
 
 from phalanx.backends import check_options, load_backend
 from phalanx.backends.backend import BackendError
+from phalanx.remote.agent_pool import plan_job
 from phalanx.remote.agreement import needed_packages
 from phalanx.remote.driver import Driver
 from phalanx.remote.dry_run import describe_plan
-from phalanx.remote.gathering import plan_job
 from phalanx.remote.job import Job, Outcome, StartError
 from phalanx.remote.packing import Packed, PackingError, pack, survey
 from phalanx.remote.viewer import Viewer
@@ -41,7 +40,7 @@ class Ended:
 def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
     """The job for a script. Raises PlanError, where the engine or the script does not allow it."""
     spec = plan.spec
-    if spec.recorder is not None:
+    if plan.recorder is not None:
         raise PlanError("--record: a recording is made without --on only")
     name, _, hosts = on.partition("://")
     wishes = {**({"hosts": hosts} if hosts else {}), **options}
@@ -57,27 +56,10 @@ def job_of(plan: Plan, on: str, options: Mapping[str, str]) -> Job:
     return Job(
         name=safe[:60] or "job",
         backend=backend,
-        workers=plan.size,
-        framework=plan.framework.NAME,
-        is_call=False,
-        command=spec.command,
-        is_module=spec.is_module,
-        is_program=spec.is_program,
+        spec=replace(spec, size=plan.size, framework=plan.framework.NAME),
         options=wishes,
-        devices=spec.devices,
-        roles=spec.roles,
-        virtual_devices=spec.virtual_devices,
-        python=spec.python if spec.python != sys.executable else None,
         agent_python=agent_python,
-        environment=spec.environment,
         packages=needed_packages(plan.framework.NAME, ()),
-        timeout=spec.timeout,
-        retries=spec.max_restarts,
-        grace=spec.grace,
-        on_stall=spec.on_stall.value,
-        inside=spec.inside,
-        stall_after=spec.stall_after,
-        stall_at_most=spec.stall_at_most,
     )
 
 
@@ -112,7 +94,7 @@ def launch(job: Job, plan: Plan, screen: Screen, wish: Path | None) -> Ended:
         folder = make_folder(wish, job.name).absolute()
         driver = Driver(job, folder, Viewer(screen, job.workers))
         if job.backend.NAME != "local":
-            project = driver.keeping.job / "project.tar"
+            project = driver.receiver.job / "project.tar"
             packed = pack(Path.cwd(), project)
             driver.job = replace(job, project=project, root=str(Path.cwd()))
             screen.say(f"{_count(packed)} with the job from {Path.cwd()}: {packed.summary()}")

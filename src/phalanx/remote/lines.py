@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from phalanx.backends.backend import Streams
-from phalanx.remote.keeping import Keeping
+from phalanx.remote.bundle_receiver import BundleReceiver
 from phalanx.remote.link import Link, LinkError, Message
 from phalanx.remote.packing import PackingError
 
@@ -46,10 +46,10 @@ Hears = Callable[[int, bytes, bool], None]
 class Lines:
     """Reads all lines. Output and files are written down by the reading threads; the rest becomes events for the driver."""
 
-    def __init__(self, token: str, keeping: Keeping, hears: Hears) -> None:
+    def __init__(self, token: str, receiver: BundleReceiver, hears: Hears) -> None:
         self.events: Events = queue.SimpleQueue()
         self._token = token
-        self._keeping = keeping
+        self._receiver = receiver
         self._hears = hears
         self._listening: socket.socket | None = None
         self._strangers: deque[Link] = deque()  # the oldest first
@@ -162,12 +162,12 @@ class Lines:
                 rank = int(message.data["rank"])
                 if rank not in line.ranks:
                     raise LinkError(f"output of rank {rank}, which is not on this node")
-                self._keeping.output(line.ranks, rank, message.payload)
+                self._receiver.output(line.ranks, rank, message.payload)
                 self._hears(rank, message.payload, bool(message.data.get("error")))
             case "file":
-                self._keeping.file(line.ranks, message)
+                self._receiver.file(line.ranks, message)
             case "observation":
-                self._keeping.observation(line.ranks, line.host, message)
+                self._receiver.observation(line.ranks, line.host, message)
                 self.events.put((line, message))
             case "beat":
                 ranks = message.data.get("ranks") or {}

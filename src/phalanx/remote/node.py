@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,12 +20,13 @@ from phalanx.remote.link import Link
 from phalanx.remote.orders import Orders
 from phalanx.remote.paths import reached
 from phalanx.remote.shipping import NoScreen, ShippingWriter, environment_without_ours
+from phalanx.remote.start_message import StartMessage
 from phalanx.remote.worker import EXCEPTION, RESULT, VARIABLE, describe
 from phalanx.run.children import Children, end_helper
 from phalanx.run.ending import Reason
 from phalanx.run.meeting import start_store
 from phalanx.run.observer import Observation, Setup, make_observer
-from phalanx.run.plan import JobSpec, OnStall, Plan, make_plan
+from phalanx.run.plan import Plan, make_plan
 from phalanx.run.ports import Ports, loopback_interface
 from phalanx.run.signals import Signals
 from phalanx.run.supervisor import Attempt
@@ -34,7 +35,7 @@ _BEAT = 1.0
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 
 
-class Room:
+class ReservedPorts:
     """What this node holds for an attempt before it starts: ports, and the store if it is ours to serve."""
 
     def __init__(self, address: str, count: int, store: bool, children: Children) -> None:
@@ -59,24 +60,29 @@ class Room:
 
 
 class NodeAttempt:
-    """`told` is the driver's message: the job, and what is known of all nodes."""
+    """This node's ranks of one attempt."""
 
     def __init__(
-        self, told: Mapping[str, Any], room: Room, scratch: Path, link: Link, children: Children, orders: Orders
+        self,
+        start: StartMessage,
+        reserved: ReservedPorts,
+        scratch: Path,
+        link: Link,
+        children: Children,
+        orders: Orders,
     ) -> None:
-        self._told = told
-        self._room = room
+        self._start = start
+        self._reserved = reserved
         self._scratch = scratch
         self._link = link
         self._children = children
         self._orders = orders
-        self._number = int(told["attempt"])
+        self._number = start.attempt
         self._folder = layout.attempt_folder(scratch, self._number)
-        self._nodes = len(told["layout"])
-        self._all_seats = seats_of(int(told["size"]), told["roles"])
-        secrets: Mapping[str, str] = told["secrets"]
+        self._nodes = len(start.layout)
+        self._all_seats = seats_of(start.size, start.spec.roles)
         self._writer = ShippingWriter(
-            scratch, link, secrets.values(), is_alone=self._nodes == 1, root=str(told["root"])
+            scratch, link, start.spec.secrets.values(), is_alone=self._nodes == 1, root=start.root
         )
         self._observer: Any = None
         self._beat = 0.0
@@ -91,7 +97,7 @@ class NodeAttempt:
         spec = plan.spec
         setup = Setup(
             attempt=self._folder,
-            size=int(self._told["size"]),
+            size=self._start.size,
             framework=plan.framework.NAME,
             command=plan.argv,
             inside=spec.inside,
@@ -124,39 +130,24 @@ class NodeAttempt:
         return reason
 
     def _plan(self) -> Plan:
-        told = self._told
-        command: Sequence[str] = told["command"]
-        is_call = told["is_call"]
-        python = told.get("python") or sys.executable
-        secrets: Mapping[str, str] = told["secrets"]
-        spec = JobSpec(
-            command=(python, str(_BOOTSTRAP)) if is_call else tuple(command),
-            size=int(told["layout"][told["node"]]),
-            is_module=bool(told["is_module"]),
-            is_program=is_call or bool(told["is_program"]),
-            framework=told["framework"],
-            environment={**told["environment"], **secrets},
-            devices=told.get("devices") or self._devices(),
-            max_restarts=int(told["max_restarts"]),
-            on_stall=OnStall(told["on_stall"]),
-            inside=bool(told["inside"]),
-            grace=float(told["grace"]),
-            stall_after=float(told["stall_after"]),
-            stall_at_most=float(told["stall_at_most"]),
-            python=python,
-            virtual_devices=int(told["virtual_devices"]),
+        asked, count = self._start.spec, self._start.layout[self._start.node]
+        python = asked.python or sys.executable
+        devices = asked.devices or devices_for(asked.gpus, count, str(asked.framework), os.environ)
+        spec = replace(
+            asked,
+            command=(python, str(_BOOTSTRAP)) if asked.is_call else asked.command,
+            is_program=asked.is_call or asked.is_program,
+            size=count,  # this node's; so are the seats below, and roles are of the whole job
+            roles={},
+            environment={**asked.environment, **asked.secrets},
+            devices=devices,
         )
         plan = make_plan(spec, environment_without_ours(), Path.cwd())
-        own = self._call_variables() if is_call else {}
-        return replace(plan, spec=replace(spec, roles=told["roles"]), seats=self._seats(), own=own)
-
-    def _devices(self) -> str | None:
-        told = self._told
-        return devices_for(told.get("gpus"), int(told["layout"][told["node"]]), str(told["framework"]), os.environ)
+        own = self._call_variables() if asked.is_call else {}
+        return replace(plan, spec=replace(spec, roles=asked.roles), seats=self._seats(), own=own)
 
     def _seats(self) -> tuple[Seat, ...]:
-        counts: list[int] = list(self._told["layout"])
-        node = int(self._told["node"])
+        counts, node = self._start.layout, self._start.node
         first = sum(counts[:node])
         return tuple(
             replace(self._all_seats[first + local], place=Place(node, len(counts), local, counts[node]))
@@ -165,8 +156,8 @@ class NodeAttempt:
 
     def _call_variables(self) -> dict[int, dict[str, str]]:
         call = self._scratch / "call.pickle"
-        root, here = str(self._told["root"]), str(Path.cwd())
-        path = [_moved(entry, root, here) for entry in self._told["path"]] if root else list(self._told["path"])
+        root, here = self._start.root, str(Path.cwd())
+        path = [_moved(entry, root, here) for entry in self._start.path] if root else list(self._start.path)
         return {
             rank: {VARIABLE: describe(call, layout.rank_folder(self._folder, rank), [entry for entry in path if entry])}
             for rank in (seat.rank for seat in self._seats())
@@ -174,22 +165,22 @@ class NodeAttempt:
 
     @contextmanager
     def _meet(self, plan: Plan) -> Iterator[Meeting]:
-        told = self._told
+        start = self._start
         try:
             yield Meeting(
-                ports=tuple(told["ports"]),
-                run_id=str(told["run_id"]),
-                host=told["hosts"][0],
-                hosts=tuple(told["hosts"]),
+                ports=start.ports,
+                run_id=start.run_id,
+                host=start.hosts[0],
+                hosts=start.hosts,
                 roles=self._all_seats,
-                loopback=self._room.interface,
-                store_port=told.get("store_port"),
+                loopback=self._reserved.interface,
+                store_port=start.store_port,
                 attempt=self._number,
-                max_restarts=int(told["max_restarts"]),
+                max_restarts=start.spec.max_restarts,
                 environment=plan.environment,
             )
         finally:
-            self._room.close()
+            self._reserved.close()
 
     def _poll(self) -> None:
         """Once a tick: how the ranks fare."""
@@ -211,8 +202,8 @@ class NodeAttempt:
     def _stalled(self, seen: Observation) -> None:
         """The stacks and traces that were taken, then the word that they are there."""
         self._writer.send_files(self._folder, lambda path: path.name not in (RESULT, EXCEPTION, layout.SAMPLES))
-        own = self._told["hosts"][self._seats()[0].rank]
-        others = [host for host in self._told["hosts"] if host != own]
+        own = self._start.hosts[self._seats()[0].rank]
+        others = [host for host in self._start.hosts if host != own]
         self._link.send("stalled", quiet=seen.data.get("quiet_s"), reached=reached(others))
 
 

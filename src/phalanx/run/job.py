@@ -12,16 +12,19 @@ from typing import Any
 from phalanx.model import bundle as layout
 from phalanx.model.ranks import speak_of
 from phalanx.notify.outlets import Outlets
+from phalanx.run.attempts import run_attempts
 from phalanx.run.bundle import BundleWriter
 from phalanx.run.children import Children
 from phalanx.run.ending import Reason
 from phalanx.run.exporting import Exporting
 from phalanx.run.observer import Observation, Observer, Setup, make_observer
-from phalanx.run.plan import OnStall, Plan
+from phalanx.run.plan import Plan
 from phalanx.run.screen import Screen
 from phalanx.run.signals import Signals
+from phalanx.run.spec import OnStall
 from phalanx.run.supervisor import Attempt
-from phalanx.run.verdict import Diagnosis, short_text
+from phalanx.run.verdict import short_text
+from phalanx.run.verdicts import Verdicts
 from phalanx.run.watch.asking import tell_trackers
 
 
@@ -56,8 +59,7 @@ class Job:
         self._is_kept = is_kept  # whether the bundle will be there to be looked into
         self._writer = BundleWriter(folder, screen.say)
         self._folder = folder
-        self._diagnosis: Diagnosis | None = None
-        self._ready: Diagnosis | None = None  # not yet asked for
+        self._verdicts = Verdicts(self._writer)
         self._stalls = 0
         self._said = ""  # the verdict on the screen
         self._has_straggler = False
@@ -70,10 +72,16 @@ class Job:
         deadline = began + limit if limit is not None else None
         self._writer.describe(self._plan)
         self._screen.say(self._plan.announcement())
+        speak_of(self._plan.roles)
         with Signals() as signals:
             children = self._children = Children()
             try:
-                reason = self._attempts(children, signals, deadline)
+                reason = run_attempts(
+                    self._plan.spec.max_restarts,
+                    lambda number: self._attempt(number, children, signals, deadline),
+                    self._writer,
+                    self._screen.say,
+                )
             finally:
                 children.close()
         self._screen.close()
@@ -82,49 +90,42 @@ class Job:
             report = self._final_report(reason) if self._diagnoses(reason) else None
         except KeyboardInterrupt:
             report = None  # all is in the bundle already
+        finally:
+            self._verdicts.close()
         self._say_end(reason, report, time.monotonic() - began)
         if self._outlets is not None:
             self._outlets.close()
         return Result(reason.status, reason, report, self._folder)
 
-    def _attempts(self, children: Children, signals: Signals, deadline: float | None) -> Reason:
+    def _attempt(self, number: int, children: Children, signals: Signals, deadline: float | None) -> Reason:
         spec = self._plan.spec
-        speak_of(self._plan.roles)
-        for number in range(spec.max_restarts + 1):
-            folder, self._said = self._writer.begin_attempt(number, range(self._plan.size)), ""
-            setup = Setup(
-                attempt=folder,
-                size=self._plan.size,
-                framework=self._plan.framework.NAME,
-                command=self._plan.argv,
-                inside=spec.inside,
-                notices_stalls=spec.on_stall is not OnStall.IGNORE,
-                stall_after=spec.stall_after,
-                stall_at_most=spec.stall_at_most,
-                roles=self._plan.roles,
-            )
-            attempt = Attempt(
-                number=number,
-                plan=self._plan,
-                folder=folder,
-                writer=self._writer,
-                children=children,
-                screen=self._screen,
-                signals=signals,
-                observer=self._observer(setup),
-                deadline=deadline,
-                on_stall=self._stalled,
-                on_straggler=self._slowed,
-                on_suspicion=self._suspect,
-                poll=self._poll,
-            )
-            reason = attempt.run()
-            restarts = reason.may_restart and number < spec.max_restarts
-            self._writer.end_attempt(reason.text, list(reason.ranks), restarts)
-            if not restarts:
-                break
-            self._screen.say(f"{self._writer.why_ended()}: starting again ({number + 1} of {spec.max_restarts})")
-        return reason
+        folder, self._said = self._writer.begin_attempt(number, range(self._plan.size)), ""
+        setup = Setup(
+            attempt=folder,
+            size=self._plan.size,
+            framework=self._plan.framework.NAME,
+            command=self._plan.argv,
+            inside=spec.inside,
+            notices_stalls=spec.on_stall is not OnStall.IGNORE,
+            stall_after=spec.stall_after,
+            stall_at_most=spec.stall_at_most,
+            roles=self._plan.roles,
+        )
+        return Attempt(
+            number=number,
+            plan=self._plan,
+            folder=folder,
+            writer=self._writer,
+            children=children,
+            screen=self._screen,
+            signals=signals,
+            observer=self._observer(setup),
+            deadline=deadline,
+            on_stall=self._stalled,
+            on_straggler=self._slowed,
+            on_suspicion=self._suspect,
+            poll=self._poll,
+        ).run()
 
     def _observer(self, setup: Setup) -> Observer:
         made = self._observe(setup, self._screen.say)
@@ -133,37 +134,29 @@ class Job:
     def _stalled(self, seen: Observation) -> None:
         """Have the verdict made while the job goes on."""
         self._stalls += 1
-        if self._diagnosis is None:
+        if not self._verdicts.is_pending:
             self._suspect()
-            self._diagnosis, self._ready = self._ready, None
-            if self._diagnosis is not None:
-                self._diagnosis.ask()
+            self._verdicts.ask()
 
     def _suspect(self) -> None:
         """A verdict may soon be wanted: what takes most of its time is done beforehand."""
-        if self._ready is None:
-            self._ready = Diagnosis(self._folder)
-            if self._children is not None:
-                self._children.adopt(self._ready.process.pid)
+        if (pid := self._verdicts.prepare()) is not None and self._children is not None:
+            self._children.adopt(pid)
 
     def _slowed(self) -> None:
         """A job that ends well may still be worth a verdict."""
         self._has_straggler = True
 
     def _poll(self) -> None:
-        if self._diagnosis is not None and self._diagnosis.is_done:
-            self._say_diagnosis(self._diagnosis)
+        if (report := self._verdicts.poll()) is not None:
+            self._say_stalled(report)
 
-    def _say_diagnosis(self, diagnosis: Diagnosis) -> None:
+    def _say_stalled(self, report: dict[str, Any]) -> None:
         """What was found out while the job stood."""
-        self._diagnosis = None
-        report = diagnosis.result()
-        if report is not None:
-            self._keep(report)
-            if text := short_text(report):
-                self._said = text
-                self._screen.say_block(text)
-                self._tell(report, text)
+        if text := short_text(report):
+            self._said = text
+            self._screen.say_block(text)
+            self._tell(report, text)
 
     def _tell(self, report: dict[str, Any], text: str) -> None:
         attempt = layout.attempts_of(self._folder)[-1]
@@ -173,20 +166,10 @@ class Job:
             self._outlets.verdict(report, text)
 
     def _final_report(self, reason: Reason) -> dict[str, Any] | None:
-        if self._diagnosis is not None and reason.kind == "stall":
-            self._say_diagnosis(
-                self._diagnosis
-            )  # ended for what it tells, so that it need not wait for the whole report
-        elif self._diagnosis is not None:
-            self._diagnosis.abandon()  # made before the end: the one after it knows more
-            self._diagnosis = None
-        report = (self._ready or Diagnosis(self._folder)).ask().result()
-        if report is not None:
-            self._keep(report)
-        return report
-
-    def _keep(self, report: dict[str, Any]) -> None:
-        self._writer.write_json(self._folder / layout.REPORT, report)
+        # A job that was ended for what a verdict tells need not wait for the whole report.
+        if reason.kind == "stall" and self._verdicts.is_pending and (report := self._verdicts.wait()) is not None:
+            self._say_stalled(report)
+        return self._verdicts.final()
 
     def _say_end(self, reason: Reason, report: dict[str, Any] | None, seconds: float) -> None:
         verdict = (report or {}).get("verdict") or {}

@@ -1,4 +1,4 @@
-"""What is to be run: the user's wishes, and from them each rank's command and environment. Pure: nothing is started here."""
+"""From the job as it was asked for to each rank's command and environment. Pure: nothing is started here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from phalanx.frameworks import keras
@@ -15,44 +14,11 @@ from phalanx.frameworks.launching import Launchable, Meeting, Seat, has_own_devi
 from phalanx.run.cores import thread_variables
 from phalanx.run.recorder import Recorder
 from phalanx.run.script import module_file, recognise_script
+from phalanx.run.spec import JobSpec
 
 
 class PlanError(Exception):
     """The job cannot be started as it was asked for; the message says what to change."""
-
-
-class OnStall(StrEnum):
-    """What to do when the ranks stand still."""
-
-    REPORT = "report"
-    ABORT = "abort"
-    DUMP = "dump"
-    IGNORE = "ignore"
-
-
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """The user's wishes."""
-
-    command: tuple[str, ...]  # a script or program, and its arguments
-    size: int | None = None
-    is_module: bool = False
-    is_program: bool = False  # given after `--`: not to be run by Python
-    framework: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    devices: str | None = None
-    roles: Mapping[str, int] = field(default_factory=dict)
-    virtual_devices: int = 0
-    timeout: float | None = None
-    max_restarts: int = 0
-    bundle: Path | None = None
-    on_stall: OnStall = OnStall.REPORT
-    inside: bool = True
-    grace: float = 5.0
-    stall_after: float = 8.0
-    stall_at_most: float = 600.0
-    python: str = sys.executable
-    recorder: Recorder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +35,7 @@ class Plan:
     environment: Mapping[str, str]  # of every rank
     devices: tuple[str | None, ...]  # by local rank: what CUDA_VISIBLE_DEVICES is set to
     own: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # what only some ranks find, by rank
+    recorder: Recorder | None = None
 
     @property
     def size(self) -> int:
@@ -100,7 +67,7 @@ class Plan:
         return found | dict(self.own.get(seat.rank, {}))
 
 
-def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan:
+def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path, recorder: Recorder | None = None) -> Plan:
     """Decide all that can be decided before anything runs. Raises PlanError."""
     argv, name, script = _command(spec, folder)
     size = _size(spec)
@@ -108,7 +75,7 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
     environment = {**inherited, **spec.environment}
     if framework.NAME == "keras":
         environment, told_by = _with_backend(spec, script, environment, told_by, size)
-    if spec.recorder is not None and (refusal := spec.recorder.refusal(framework, told_by, environment)):
+    if recorder is not None and (refusal := recorder.refusal(framework, told_by, environment)):
         raise PlanError(refusal)
     threads, said = thread_variables(size, environment)
     environment |= threads
@@ -125,6 +92,7 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path) -> Plan
         threads=said,
         environment=environment,
         devices=_devices(spec.devices, size, framework),
+        recorder=recorder,
     )
 
 
@@ -133,8 +101,9 @@ def _command(spec: JobSpec, folder: Path) -> tuple[tuple[str, ...], str, Path | 
     if not spec.command:
         raise PlanError("nothing to run: give a script, `-m module`, or `-- program`")
     first, *rest = spec.command
+    python = spec.python or sys.executable
     if spec.is_module:
-        return (spec.python, "-m", first, *rest), first.split(".")[-1], module_file(first, folder)
+        return (python, "-m", first, *rest), first.split(".")[-1], module_file(first, folder)
     if not spec.is_program:
         script = folder / first
         if not script.is_file():
@@ -142,7 +111,7 @@ def _command(spec: JobSpec, folder: Path) -> tuple[tuple[str, ...], str, Path | 
             raise PlanError(f"{first}: no such script in {folder}{hint}")
         if script.suffix != ".py" and os.access(script, os.X_OK) and not _is_python(script):
             return (str(script), *rest), script.stem, None
-        return (spec.python, first, *rest), script.stem, script
+        return (python, first, *rest), script.stem, script
     program = shutil.which(first)
     if program is None:
         raise PlanError(f"{first}: no such program; give its path, or check PATH")

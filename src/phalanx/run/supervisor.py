@@ -22,9 +22,10 @@ from phalanx.run.ending import Ending, Reason, describe_code, describe_death, st
 from phalanx.run.meeting import meet_here
 from phalanx.run.observer import GIVEN_UP, Observation, Observer
 from phalanx.run.output import Output
-from phalanx.run.plan import OnStall, Plan
+from phalanx.run.plan import Plan
 from phalanx.run.screen import Screen, is_terminal
 from phalanx.run.signals import Signals
+from phalanx.run.spec import OnStall
 from phalanx.run.status import status_line
 from phalanx.sources.secrets import secret_values
 
@@ -104,8 +105,8 @@ class Attempt:
 
     def _close_rooms(self) -> None:
         for rank, one in self._ranks.items():
-            if one.room is not None and self.plan.spec.recorder is not None:
-                self.plan.spec.recorder.close_room(self.folder, rank, one.room)
+            if one.room is not None and self.plan.recorder is not None:
+                self.plan.recorder.close_room(self.folder, rank, one.room)
 
     def write_output(self, number: int, rank: int, data: bytes, is_error: bool) -> None:
         """A piece of a rank's output, for the bundle."""
@@ -119,7 +120,7 @@ class Attempt:
         for seat in self.plan.seats:
             self.writer.open_output(self.folder, self.number, seat.rank)
             variables = self._variables(seat, meeting)
-            room = self.plan.spec.recorder.open_room() if self.plan.spec.recorder is not None else None
+            room = self.plan.recorder.open_room() if self.plan.recorder is not None else None
             watched = self._watched(seat.rank, variables, room)
             pipes = output.open_pipes(seat.rank, secret_values(variables))
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
@@ -147,7 +148,7 @@ class Attempt:
     def _watched(self, rank: int, variables: Mapping[str, str], room: int | None) -> dict[str, str]:
         """The variables with those of the inside watch, which takes them away before the script sees them."""
         found = dict(variables)
-        if (recorder := self.plan.spec.recorder) is not None:
+        if (recorder := self.plan.recorder) is not None:
             found |= recorder.variables(self.folder, rank, self.plan.size, found, room)
         for name, value in self.observer.environment(rank).items():
             before = found.get(name)
@@ -303,7 +304,7 @@ class Attempt:
 
     def _snapshot(self, why: str, ending: Ending) -> int:
         with contextlib.suppress(Exception):  # stacks are worth much, but not the job
-            if (recorder := self.plan.spec.recorder) is not None:
+            if (recorder := self.plan.recorder) is not None:
                 recorder.ask(self.folder)
             number = self.observer.snapshot(why)
             self.writer.write_observation(

@@ -31,7 +31,7 @@ class Diagnosis:
         self._began = time.monotonic()
         variables = {name: value for name, value in os.environ.items() if name != "PHALANX_JOB"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "phalanx.cli.at_the_ready", str(bundle)],
+            [sys.executable, "-m", "phalanx.cli.warm_diagnose", str(bundle)],
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.DEVNULL,

@@ -17,8 +17,8 @@ from phalanx.backends import can_shrink, check_options
 from phalanx.backends.backend import BackendError, Plan, Reach, Request, Started, State
 from phalanx.remote.addresses import addresses_at, listen_at, network_host
 from phalanx.remote.agreement import differences, interpreter
+from phalanx.remote.bundle_receiver import BundleReceiver
 from phalanx.remote.job import Job, StartError
-from phalanx.remote.keeping import Keeping
 from phalanx.remote.lines import Hears, Line, Lines
 from phalanx.remote.link import MOST_PAYLOAD, Message
 from phalanx.sources.secrets import redact
@@ -35,14 +35,14 @@ _LISTENS = {Reach.LOOPBACK: lambda driver: "127.0.0.1", Reach.NETWORK: network_h
 def agent_command(job: Job) -> tuple[str, ...]:
     """What the engine is to start on each node."""
     dial = () if job.backend.REACH is Reach.STREAMS else ("--dial",)
-    there = None if job.backend.NAME == "local" else job.agent_python or job.python
+    there = None if job.backend.NAME == "local" else job.agent_python or job.spec.python
     return (there or sys.executable, "-m", "phalanx.remote.agent", *dial)
 
 
 def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PORT") -> Request:
     """What the engine is asked for. Without a token it is good for a plan only."""
     # Ranks get their variables over the agent's line; on the way to the agent they would stand in some process' arguments.
-    environment = {name: value for name, value in job.environment.items() if _FOR_AGENT.fullmatch(name)}
+    environment = {name: value for name, value in job.spec.environment.items() if _FOR_AGENT.fullmatch(name)}
     if job.backend.REACH is not Reach.STREAMS:
         environment |= {"PHALANX_DRIVER": driver, "PHALANX_TOKEN_FILE": str(folder.absolute() / TOKEN_FILE)}
     return Request(
@@ -50,10 +50,10 @@ def request_of(job: Job, folder: Path, token: str = "", driver: str = "DRIVER:PO
         workers=job.workers,
         agent=agent_command(job),
         folder=folder.absolute(),
-        gpus=job.gpus,
+        gpus=job.spec.gpus,
         environment=environment,
         token=token,
-        timeout=job.timeout,
+        timeout=job.spec.timeout,
         options=job.options,
     )
 
@@ -62,25 +62,30 @@ def plan_job(job: Job, folder: Path) -> Plan:
     """The engine's plan, with nothing done. Raises BackendError."""
     check_options(job.backend, job.options)
     plan = job.backend.plan(request_of(job, folder))
-    if job.fewest is not None and not can_shrink(job.backend):
+    if job.spec.fewest is not None and not can_shrink(job.backend):
         raise BackendError(f"{job.backend.NAME} cannot go on with fewer nodes: give one number of workers")
     if job.framework == "horovod" and len(set(plan.layout)) > 1:
         raise BackendError(f"Horovod wants as many workers on each node as on the others, and not {plan.layout}")
     return plan
 
 
-class Gathering:
+class AgentPool:
     """The nodes of one job: engaged once, or again after one was lost."""
 
     def __init__(
-        self, job: Job, keeping: Keeping, hears: Hears, say: Callable[[str], None], is_cancelled: Callable[[], bool]
+        self,
+        job: Job,
+        receiver: BundleReceiver,
+        hears: Hears,
+        say: Callable[[str], None],
+        is_cancelled: Callable[[], bool],
     ) -> None:
         self._job = job
-        self._keeping = keeping
+        self._receiver = receiver
         self._say = say
         self._is_cancelled = is_cancelled
         self._token = secrets.token_urlsafe(32)
-        self.lines = Lines(self._token, keeping, hears)
+        self.lines = Lines(self._token, receiver, hears)
         self.by_node: dict[int, Line] = {}
         self.layout: tuple[int, ...] = ()
         self.started: Started | None = None
@@ -94,7 +99,7 @@ class Gathering:
         if (where := _LISTENS.get(job.backend.REACH)) is not None:
             host = where(str(job.options.get("driver") or ""))
             driver = addresses_at(host, listen_at(host, self.lines.listen))
-        request = request_of(job, self._keeping.job, self._token, driver)
+        request = request_of(job, self._receiver.job, self._token, driver)
         plan = job.backend.plan(request)
         self.layout = plan.layout
         self._write_files(plan)
@@ -112,7 +117,7 @@ class Gathering:
         """The plan's files, and the token where agents connect by themselves; readable by the user alone."""
         try:
             if self._job.backend.REACH is not Reach.STREAMS:
-                _write_private(self._keeping.job / TOKEN_FILE, self._token + "\n", 0o600)
+                _write_private(self._receiver.job / TOKEN_FILE, self._token + "\n", 0o600)
             for file in plan.files:
                 _write_private(file.path, file.text, file.mode)
         except OSError as error:
@@ -175,11 +180,11 @@ class Gathering:
     def _check(self) -> None:
         """Interpreters and packages agree, or the user does not mind."""
         job = self._job
-        if job.agreement == "off" or (job.backend.NAME == "local" and job.python is None):
+        if job.agreement == "off" or (job.backend.NAME == "local" and job.spec.python is None):
             return
         here, told = interpreter(), []
         for line in self.by_node.values():
-            _tell(line, "check", packages=list(job.packages), python=job.python)
+            _tell(line, "check", packages=list(job.packages), python=job.spec.python)
         for line, message in self._answers("packages"):
             found = differences(here, message.data["interpreter"], job.packages, message.data.get("found") or {})
             told += [f"{line.host}: {'; '.join(found)}"] if found else []
@@ -246,20 +251,23 @@ class Gathering:
                     line.link.send("bye")
         # Agents that heard it end by themselves; where one is missing, the engine is asked to see to it, then told.
         is_broken = len(self.by_node) < len(self.layout) or any(not line.is_open for line in self.by_node.values())
-        patience = 2 * self._job.grace + 5.0
+        patience = 2 * self._job.spec.grace + 5.0
         began = time.monotonic()
-        steps = [began + (1.0 if is_broken else patience), began + patience + (0.0 if is_broken else self._job.grace)]
+        steps = [
+            began + (1.0 if is_broken else patience),
+            began + patience + (0.0 if is_broken else self._job.spec.grace),
+        ]
         while started.follow()[0] in (State.RUNNING, State.QUEUED, State.STARTING):
             if steps and time.monotonic() >= steps[0]:
                 steps.pop(0)
                 started.cancel()
-            if time.monotonic() > began + patience + 2 * self._job.grace:
+            if time.monotonic() > began + patience + 2 * self._job.spec.grace:
                 break
             time.sleep(0.05)
         self.lines.close()
         for name, text in started.collect().items():
             with contextlib.suppress(OSError):
-                private.write_text(self._keeping.folder / f"engine-{name}.log", redact(text))
+                private.write_text(self._receiver.folder / f"engine-{name}.log", redact(text))
 
     def hosts(self) -> list[str]:
         """By rank, where it can be reached from the other nodes."""

@@ -36,7 +36,7 @@ class Quota:
         return used <= most
 
 
-class Keeping:
+class BundleReceiver:
     """Called by the thread of each node; what one node writes no other touches, but for the shared files."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:

@@ -1,6 +1,6 @@
 """Runs a command if the process that started it vanishes: takes a job out of an engine's queue when its driver was killed.
 
-    python -I -S will.py COMMAND…     reads from standard input; a line revokes it, the end without one executes it
+    python -I -S orphan_cleanup.py COMMAND…     reads from standard input; a line revokes it, the end without one executes it
 
 Uses nothing of ours and little of Python's: it waits as long as the job lasts.
 """

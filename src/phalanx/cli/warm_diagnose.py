@@ -1,4 +1,4 @@
-"""A diagnosis that is made ready while it is not yet known whether it will be wanted: `python -m phalanx.cli.at_the_ready BUNDLE`.
+"""A diagnosis that is made ready while it is not yet known whether it will be wanted: `python -m phalanx.cli.warm_diagnose BUNDLE`.
 
 Most of the time that a diagnosis of a small bundle takes goes into loading. `phalanx run` has that done while it still looks closer
 at a job that seems to stand, or waits for the last words of ranks; the verdict is then there a moment after it is asked for.

@@ -6,25 +6,25 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from phalanx.model import bundle as layout
-from phalanx.remote.keeping import Keeping
+from phalanx.remote.bundle_receiver import BundleReceiver
 from phalanx.remote.lines import Line
 from phalanx.remote.link import Message
 from phalanx.remote.paths import SILENT_S, Paths
 from phalanx.remote.viewer import Stage
-from phalanx.run.verdict import Diagnosis, short_text
+from phalanx.run.verdict import short_text
+from phalanx.run.verdicts import Verdicts
 
 _AFTER_STALL = 15.0  # seconds in which the other nodes' stacks are awaited
 
 
-class Judging:
+class StallCoordinator:
     """Asked by the driver's loop; the diagnosis itself is a process of its own."""
 
-    def __init__(self, keeping: Keeping, stage: Stage) -> None:
-        self._keeping = keeping
+    def __init__(self, receiver: BundleReceiver, stage: Stage) -> None:
+        self._receiver = receiver
         self._stage = stage
         self._stalled: dict[int, float] = {}
-        self._diagnosis: Diagnosis | None = None
+        self._verdicts = Verdicts(receiver.writer)
         self._paths = Paths()
 
     def forget(self) -> None:
@@ -45,20 +45,19 @@ class Judging:
     def look(self, now: float, running: Mapping[int, Line], is_ending: bool) -> tuple[int, ...] | None:
         """When all nodes that still speak have told where their ranks stand, or one has and time is up, ask who is to blame. Returns
         them once it is known; None before."""
-        if self._diagnosis is None:
+        if not self._verdicts.is_pending:
             silent = {node for node, line in running.items() if now - line.heard > SILENT_S}
             is_due = self._stalled and now - min(self._stalled.values()) >= _AFTER_STALL
             if self._stalled and (set(running) - silent <= set(self._stalled) or is_due):
                 self._stalled = {}
                 for seen in self._paths.conclude(running, silent, now):  # what only the driver sees
                     self._stage.say(seen["text"])
-                    self._keeping.observation((), "the driver", Message("observation", seen))
-                self._diagnosis = Diagnosis(self._keeping.folder).ask()
+                    self._receiver.observation((), "the driver", Message("observation", seen))
+                self._verdicts.ask()
             return None
-        if not self._diagnosis.is_done:
+        if not self._verdicts.is_done:
             return None
-        report, self._diagnosis = self._diagnosis.result(), None
-        if report is None:
+        if (report := self._verdicts.wait()) is None:
             return ()
         if (text := short_text(report)) and not is_ending:
             self._stage.say_block(text)
@@ -66,10 +65,7 @@ class Judging:
 
     def final(self, needed: bool) -> Mapping[str, Any] | None:
         """The verdict at the end, kept in the bundle; None where there is nothing to judge."""
-        if self._diagnosis is not None:
-            self._diagnosis.result()  # made before the end: the one after it knows more
-            self._diagnosis = None
-        report = Diagnosis(self._keeping.folder).ask().result() if needed else None
-        if report is not None:
-            self._keeping.writer.write_json(self._keeping.folder / layout.REPORT, report)
-        return report
+        try:
+            return self._verdicts.final() if needed else None
+        finally:
+            self._verdicts.close()
