@@ -21,7 +21,7 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     place = place_of(claim)
     specs = claim.rule.fixes if claim.rule is not None else ()
     shown = _shown_by(claim)
-    pointed = [spec for spec in specs if (spec.when is not None and spec.when.search(shown)) or values.get(spec.given)]
+    pointed = [spec for spec in specs if (spec.when is not None and spec.when.search(shown)) or _is_given(spec, values)]
     fixes = [_from_rule(spec, symptom, place, values, Basis.EVIDENCE) for spec in pointed]
     fixes += [
         _from_rule(spec, symptom, place, values, Basis.RULE) for spec in specs if spec not in pointed and not spec.only
@@ -33,6 +33,13 @@ def fixes_of(claim: Claim, symptom: str, framework: str | None, values: Mapping[
     known = {fix.pattern for fix in fixes}
     others = [pattern for pattern in frequent_fixes(symptom, framework) if pattern not in known]
     return (*fixes, *(_by_pattern(pattern, symptom, place, Basis.STUDY) for pattern in dict.fromkeys(others[:_MOST])))
+
+
+def _is_given(spec: FixSpec, values: Mapping[str, str]) -> bool:
+    """Whether a fact has the field that the fix asks for; `field=a|b` asks for one of these values."""
+    name, _, wanted = spec.given.partition("=")
+    value = values.get(name, "")
+    return value in wanted.split("|") if wanted else bool(value)
 
 
 def _of_own_code(pattern: str, symptom: str, place: Place) -> Fix:
