@@ -37,8 +37,6 @@ m
 i
 ## Confirm
 c
-## Fix
-f
 ## References
 r
 ## Tests

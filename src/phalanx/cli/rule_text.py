@@ -25,9 +25,11 @@ def text_of_rule(code: str) -> str | None:
         f"{fault_count(rule.symptom)} faults of the study have this symptom, {share:.0%} of them specific to distributed training.",
     ]
     parts += [
-        f"## {name}\n\n{fill_without_job(rule.sections[name])}" for name in ("Meaning", "Impact", "Confirm", "Fix")
+        f"## {name}\n\n{fill_without_job(rule.sections[name])}"
+        for name in ("Meaning", "Impact", "Confirm")
+        if name in rule.sections
     ]
-    parts.append("## Changes that fix it")
+    parts.append("## Fix")
     parts += [
         fill_without_job(f"{number}. **{fix.title}** (`{fix.pattern}`). {fix.do} {fix.why}")
         for number, fix in enumerate(rule.fixes, 1)

@@ -20,7 +20,12 @@ from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, R
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Role, Safety, Stage
 
-SECTIONS = ("Meaning", "Impact", "Confirm", "Fix", "References", "Tests")
+SECTIONS = (
+    "Meaning",
+    "Impact",
+    "References",
+    "Tests",
+)  # that every rule has; `Confirm` where it says more than a fix does
 STATUSES = ("preview", "stable", "deprecated", "removed")
 _KEYS = frozenset(
     [

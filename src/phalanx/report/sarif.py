@@ -7,7 +7,9 @@ from urllib.parse import quote
 
 from phalanx import __version__
 from phalanx.knowledge import load_rules
+from phalanx.knowledge.rule import Rule
 from phalanx.model import Evidence, Finding, Report
+from phalanx.model.template import fill_without_job
 from phalanx.report.wording import what_headline_leaves_out
 
 _LEVEL = {"confirmed": "error", "likely": "error", "possible": "warning"}
@@ -48,7 +50,7 @@ def _rules(report: Report) -> list[dict[str, Any]]:
     described: dict[str, dict[str, Any]] = {}
     for finding in report.findings:
         rule = known.get(finding.rule or "")
-        help_text = rule.sections["Fix"] if rule else " ".join(fix.do for fix in finding.shown_fixes[:1])
+        help_text = _help(rule) if rule else " ".join(fix.do for fix in finding.shown_fixes[:1])
         described.setdefault(
             finding.rule or "",
             {
@@ -106,3 +108,8 @@ def _related(number: int, item: Evidence) -> dict[str, Any]:
 def _uri(path: str) -> str:
     """A file name as a URI reference: what is not allowed in one is percent-encoded."""
     return quote(path.replace("\\", "/").lstrip("<").rstrip(">"))
+
+
+def _help(rule: Rule) -> str:
+    """Its fixes, the most frequent one first."""
+    return fill_without_job("\n".join(f"{fix.title}: {fix.do}" for fix in rule.fixes))

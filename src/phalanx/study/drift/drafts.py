@@ -123,12 +123,6 @@ Draft: read the issues under References and say what the message means.
 ## Impact
 Draft: not known yet.
 
-## Confirm
-Draft: not known yet.
-
-## Fix
-Draft: say what cured it in the issues.
-
 ## References
 {chr(10).join(f"- {issue}" for issue in unknown.issues[:5])}
 
