@@ -17,6 +17,7 @@ from phalanx.knowledge.fixes import FIX_PATTERNS
 from phalanx.knowledge.literals import check_syntax, required_literals
 from phalanx.knowledge.literals import is_common as is_common_literal
 from phalanx.knowledge.rule import Blame, Case, Claims, EvidenceSpec, FixSpec, Ranks, Rule, RuleError
+from phalanx.knowledge.shared_lines import SHARED_LINES
 from phalanx.knowledge.taxonomy import SYMPTOMS
 from phalanx.model import Confidence, Role, Safety, Stage
 
@@ -49,7 +50,7 @@ _KEYS = frozenset(
         "fix",
     ]
 )
-_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "fact", "where", "exit", "outside"])
+_EVIDENCE_KEYS = frozenset(["role", "ranks", "line", "shared", "fact", "where", "exit", "outside"])
 _FIX_KEYS = frozenset(["pattern", "title", "do", "why", "confirm", "safety", "when", "given", "only", "shell"])
 
 
@@ -142,6 +143,9 @@ def _refuse_unknown(kind: str, names: Any, path: Path) -> None:
 
 def _evidence(item: dict[str, Any], path: Path) -> EvidenceSpec:
     _refuse_unknown("evidence key", item.keys() - _EVIDENCE_KEYS, path)
+    if "shared" in item:
+        _refuse_unknown("shared expression", {item["shared"]} - SHARED_LINES.keys(), path)
+        item = {"line": SHARED_LINES[item["shared"]], **item}
     given = [key for key in ("line", "fact", "exit") if key in item]
     if len(given) != 1 and given != ["line", "exit"]:
         raise RuleError(
