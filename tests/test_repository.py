@@ -28,9 +28,11 @@ def test_no_trace_of_a_machine() -> None:
 
 
 def test_the_readme_counts_the_rules_rightly() -> None:
-    stated = re.search(r"(\d+) rules, each one Markdown file", (ROOT / "README.md").read_text(encoding="utf-8"))
+    stated = re.search(
+        r"more than (\d+) rules, each one Markdown file", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
     assert stated is not None
-    assert int(stated[1]) == len(load_rules())
+    assert int(stated[1]) < len(load_rules()) <= int(stated[1]) + 100
 
 
 def test_modules_stay_small() -> None:

@@ -198,6 +198,7 @@ def _split_body(body: str, path: Path, needed: Sequence[str]) -> tuple[str, str,
         raise RuleError(path, "needs a `# Title` and under it one paragraph, the message, before the first ## section")
     parts = re.split(r"^## (.+)\n", body[head.end() :], flags=re.MULTILINE)
     sections = {name.strip(): text.strip("\n") for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    _refuse_unknown("section (fixes stand in the head)", sections.keys() - {*SECTIONS, "Confirm"}, path)
     missing = [name for name in needed if name not in sections]
     if missing:
         raise RuleError(path, f"lacks the section ## {missing[0]}")

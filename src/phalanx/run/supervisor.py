@@ -313,9 +313,5 @@ class Attempt:
             return number
         return 0
 
-    def outcome(self) -> Mapping[int, int | None]:
-        """How each rank ended."""
-        return {rank: one.code for rank, one in self._ranks.items()}
-
 
 _UNKNOWN = Reason("unknown", "the end of the job", 1)
