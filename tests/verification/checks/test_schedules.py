@@ -49,3 +49,18 @@ def test_the_batches_of_all_ranks_together() -> None:
     epoch = {"k": "epoch", "l": 0, "e": 0, "step": 0}
     assert paced(1, {"T_max": 16}, more=(loader, epoch)) == ["schedule-not-divided-by-ranks"]
     assert paced(1, {"T_max": 17}, more=(loader, epoch)) == []
+
+
+def test_accelerate_and_a_schedule_of_epochs() -> None:
+    def stepped(each: int, by: str) -> list[str]:
+        scheduler = {"k": "scheduler", "s": 0, "o": 0, "cls": "StepLR", "line": "train.py:10", "told": {"step_size": 1}}
+
+        def events(rank: int, step: int) -> list[list[Any]]:
+            at = {"s": 0, "at": each * step // 4, "line": "train.py:21", "by": by}
+            return [["schedule", at]] * each if step in (4, 8) else []
+
+        return [one.cause for one in check(Job(steps=12, events=events, more=lambda rank: [scheduler]).evidence)]
+
+    assert stepped(2, "accelerate") == ["scheduler-steps-too-often"]
+    assert stepped(1, "accelerate") == []
+    assert stepped(1, "__main__") == []

@@ -53,6 +53,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
             continue
         found = (
             _too_often(pace, evidence.size)
+            or _prepared(pace, evidence)
             or _too_short(pace)
             or _too_long(pace, one, evidence.size)
             or _collapses(pace, one)
@@ -99,6 +100,29 @@ def _too_often(pace: Pace, size: int) -> Found | None:
         do=do,
         why="The schedule counts optimizer steps.",
         title="Scheduler steps too often",
+        explains=_EXPLAINS,
+    )  # fmt: skip
+
+
+def _prepared(pace: Pace, evidence: Evidence) -> Found | None:
+    """Accelerate steps a prepared scheduler once for each process: as on one device for steps, but not for epochs."""
+    size = evidence.size
+    between = {count for count in pace.counts if count}
+    if pace.by != "accelerate" or size < 2 or between != {size} or pace.counts.count(0) < len(pace.counts) / 2:
+        return None
+    name = str(pace.told["line"]).rpartition(":")[0]
+    if any("num_processes" in line for line in evidence.lines(name)):
+        return None  # whoever made it counted the processes
+    return Found(
+        cause="scheduler-steps-too-often",
+        headline=f"The {pace.told['cls']} ({pace.told['line']}) steps {size} times at each epoch's end ({pace.line}): it was given to `accelerator.prepare`, which steps it once for each process, "
+        f"so the learning rate runs through its schedule {size} × too fast.",
+        line=str(pace.told["line"]),
+        pattern="fix-learning-rate",
+        do=f"Make its lengths `accelerator.num_processes` ({size}) times longer, or leave it out of `prepare`.",
+        why="With several processes an epoch has fewer steps, which Accelerate makes up for by stepping more often; epochs stay as many as they are.",
+        title="Scheduler steps too often",
+        confidence=Confidence.LIKELY,
         explains=_EXPLAINS,
     )  # fmt: skip
 
