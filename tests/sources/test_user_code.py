@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from phalanx.model import Frame
-from phalanx.sources.user_code import condition_above, condition_at, source_line
+from phalanx.sources.user_code import (
+    condition_above,
+    condition_at,
+    is_about_ranks,
+    parse_source,
+    source_line,
+    stands_for_rank,
+)
 
 SOURCE = """\
 def train(rank, steps):
@@ -73,3 +81,28 @@ def test_a_file_that_cannot_be_parsed_says_nothing(tmp_path: Path, text: str) ->
 def test_the_text_of_a_line(file: str) -> None:
     assert source_line(file, 4) == "evaluate()"
     assert source_line(file, 400) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('json.loads(os.environ["TF_CONFIG"])["task"]["index"]', "rank"),
+        ("hvd.rank()", "rank"),
+        ("int(os.environ['RANK'])", "rank"),
+        ('int(os.environ.get("SLURM_PROCID", 0))', "rank"),
+        ("jax.process_index()", "rank"),
+        ('config["task"]["type"]', "role"),
+        ("load()", None),
+        ("hvd.size()", None),
+    ],
+)
+def test_a_name_that_was_given_the_rank(tmp_path: Path, given: str, expected: str | None) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(f"me = {given}\nother = 1\nother = hvd.rank()\nif me == 0:\n    save()\nif other:\n    load()\n")
+    tree = parse_source(str(script))
+    assert tree is not None
+    asked, mixed = (node for node in tree.body if isinstance(node, ast.If))
+    assert is_about_ranks(asked.test) is (expected is not None)
+    assert not is_about_ranks(mixed.test)  # sometimes something else
+    assert isinstance(asked.test, ast.Compare)
+    assert stands_for_rank(asked.test.left) is (expected == "rank")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from phalanx.sources.user_code import is_about_ranks
+from phalanx.sources.user_code import is_about_ranks, stands_for_rank
 
 _RANK = re.compile(
     r"(?:^|[._])(?:global_|world_|local_|node_)?rank$|^(?:task|worker|process)_(?:index|id)$", re.IGNORECASE
@@ -105,6 +105,8 @@ def _number(node: ast.expr, rank: int) -> int | None:
 
 
 def _is_rank(node: ast.expr) -> bool:
+    if stands_for_rank(node):
+        return True
     if isinstance(node, ast.Call) and not node.args:
         node = node.func
     return isinstance(node, ast.Name | ast.Attribute) and bool(

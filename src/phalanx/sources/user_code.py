@@ -15,6 +15,12 @@ _OF_RANK = re.compile(
     r"rank|is_?main|is_?master|is_?chief|is_?leader|is_primary|world_size|task_index|worker_index|process_index|replica_id",
     re.IGNORECASE,
 )
+# What a script calls its rank by, whatever it names it: `me = json.loads(os.environ["TF_CONFIG"])["task"]["index"]`.
+_TOLD_RANK = re.compile(
+    r"""(?:^|[._])(?:rank|process_index|task_index|worker_index|task_id|process_id)(?:\(\))?$"""
+    r"""|\[['"]task['"]\]\[['"]index['"]\]$|['"](?:\w*RANK|SLURM_PROCID|JAX_PROCESS_ID)['"](?:, [^,()]*)?[\])]+$"""
+)
+_TOLD_ROLE = re.compile(r"""\[['"]task['"]\](?:\[['"]type['"]\])?$|(?:^|[._])task_type(?:\(\))?$""")
 _LONGEST = 100
 
 
@@ -46,7 +52,12 @@ def condition_at(file: str, line: int) -> str | None:
 
 def is_about_ranks(test: ast.expr) -> bool:
     """Whether an expression asks for the rank, or for a role that only some ranks have."""
-    return bool(_OF_RANK.search(ast.unparse(test)))
+    return bool(_OF_RANK.search(ast.unparse(test))) or any(hasattr(node, "stands_for") for node in ast.walk(test))
+
+
+def stands_for_rank(node: ast.AST) -> bool:
+    """Whether a name was given the number of the rank, in the file that it stands in."""
+    return getattr(node, "stands_for", "") == "rank"
 
 
 @lru_cache(maxsize=1024)  # ranks of one job stand at the same lines
@@ -132,9 +143,41 @@ def parse_source(file: str) -> ast.Module | None:
 @lru_cache(maxsize=64)
 def _parse(file: str, stamp: float) -> ast.Module | None:
     try:
-        return ast.parse(Path(file).read_bytes())
+        return _with_aliases(ast.parse(Path(file).read_bytes()))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _with_aliases(tree: ast.Module) -> ast.Module:
+    """The tree, with names that are only ever given the rank or the role marked as such."""
+    given: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        for name, value in _assigned(node):
+            text = ast.unparse(value)
+            given.setdefault(name, set()).add(
+                "rank" if _TOLD_RANK.search(text) else "role" if _TOLD_ROLE.search(text) else ""
+            )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and len(told := given.get(node.id, {""})) == 1 and (what := min(told)):
+            node.stands_for = what  # type: ignore[attr-defined]
+    return tree
+
+
+def _assigned(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Names and what they are given; of `a, b = one, two` each its own."""
+    if isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        return [(node.target.id, node.value)] if isinstance(node.target, ast.Name) else []
+    if isinstance(node, ast.For | ast.comprehension):
+        return [(one.id, node.iter) for one in ast.walk(node.target) if isinstance(one, ast.Name)]
+    if not isinstance(node, ast.Assign):
+        return []
+    found: list[tuple[str, ast.expr]] = []
+    for target in node.targets:
+        pairs = [(target, node.value)]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = list(zip(target.elts, node.value.elts, strict=False))
+        found += [(one.id, value) for one, value in pairs if isinstance(one, ast.Name)]
+    return found
 
 
 def source_line(file: str, line: int) -> str:

@@ -63,10 +63,15 @@ def test_a_call_that_was_usual_is_missed_whatever_condition_it_stands_under(scri
         ("step == 1 and not (rank == 1)", 1),
         ("step == 1", 1),  # every rank should have come
         ("loss < 3", None),  # nobody knows who is right
+        ("me == 0", 0),  # the rank under another name
+        ("step == 1 and mine == 0", None),  # who knows what it was given
+        ("step == 1 and often == 1", 1),
     ],
 )
 def test_a_call_that_was_never_made_before(script: Path, condition: str, culprit: int | None) -> None:
-    script.write_text(SCRIPT.format(condition=condition).replace("train(x)", "loss = train(x)"))
+    given = 'me = json.loads(os.environ["TF_CONFIG"])["task"]["index"]; mine = load(); often = 1'
+    text = SCRIPT.format(condition=condition).replace("train(x)", "loss = train(x)")
+    script.write_text(f"{text}{given}\n")
     waits = [call(script, 4, (("step", 0),)), call(script, 4, (("step", 1),)), call(script, 6, (("step", 1),), False)]
     went_on = [*(call(script, 4, (("step", step),)) for step in range(2)), call(script, 4, (("step", 2),), False)]
     found = find_deviation({0: journal(waits), 1: journal(went_on)}, frozenset(), 2)

@@ -41,7 +41,29 @@ def is_common(file: str, line: int) -> bool:
         names = {part.id for part in ast.walk(one.test) if isinstance(part, ast.Name)}
         if names & changing or any(isinstance(part, ast.Call) for part in ast.walk(one.test)):
             return False
+        if any(name in names for name in _decided_elsewhere(tree, one.test)):
+            return False
     return True
+
+
+def _decided_elsewhere(tree: ast.Module, test: ast.expr) -> set[str]:
+    """Names that decide by themselves (`if flag`, `if me == 0`) and were given something else than a constant: it may differ between ranks."""
+    parts = [part for node in ast.walk(test) if isinstance(node, ast.BoolOp) for part in node.values] or [test]
+    parts = [part.operand if isinstance(part, ast.UnaryOp) else part for part in parts]
+    sides = [side for part in parts for side in _sides(part)]
+    names = {side.id for side in sides if isinstance(side, ast.Name)}
+    computed = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return names & computed
+
+
+def _sides(part: ast.expr) -> list[ast.expr]:
+    return [part.left, *part.comparators] if isinstance(part, ast.Compare) else [part]
 
 
 def ways_past(file: str, line: int) -> list[tuple[int, Condition]]:
