@@ -220,21 +220,21 @@ def test_the_recorder_of_nccl_and_that_of_the_processor(
     assert "script.py" in (tmp_path / "inside-stacks-1.txt").read_text()
 
 
-def test_a_call_that_raised_was_never_done(tmp_path: Path) -> None:
-    library = tmp_path / "site-packages" / "library.py"
+@pytest.mark.parametrize("known", [2, 3])  # the call that raised is in the journal, or the one before it is the last
+def test_a_call_that_raised_was_never_done(tmp_path: Path, known: int) -> None:
+    library, script = tmp_path / "horovod" / "library.py", tmp_path / "job.py"
     library.parent.mkdir()
     library.write_text("def run(fails):\n    if fails:\n        raise ValueError('lost')\n")
-    code = compile(library.read_text(), str(library), "exec")
+    script.write_text("def train(run):\n    for step in range(9):\n        run(step == 2)\n")
     names: dict[str, Any] = {}
-    exec(code, names)
+    exec(compile(library.read_text(), str(library), "exec"), names)
+    exec(compile(script.read_text(), str(script), "exec"), names)
     journal = phalanx_calls.Journal("tensorflow", by_name=False)
-    for fails in (False, True):
-        try:
-            call = journal.enter("step", "step", None)
-            call.place = (__file__, sys._getframe().f_lineno + 1, "f")
-            names["run"](fails)
-        except ValueError as error:
-            journal.leave(call)  # the thread beside saw the main thread come out of it
-            journal.reopen_if_raised(error.__traceback__)
-    assert [call.done for call in journal.calls] == [False, False]
-    assert journal.outstanding == 2
+    calls = [journal.enter("step", "step", None) for _ in range(known)]
+    list(map(journal.leave, calls))
+    calls[-1].place, calls[-1].passes = (str(script), 3, "train"), (("step", known - 1),)
+    with pytest.raises(ValueError, match="lost") as raised:
+        names["train"](names["run"])
+    journal.note_raised(raised.value.__traceback__)
+    assert [call.passes for call in journal.calls if not call.done] == [(("step", 2),)]
+    assert (journal.entered, journal.outstanding) == (3, 1)

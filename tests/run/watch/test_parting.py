@@ -108,3 +108,7 @@ def test_who_failed_for_a_reason_of_its_own_was_not_left(tmp_path: Path) -> None
     partings.ended(0, 1, LOST, None)  # before the other ended
     partings.ended(1, 0, {}, None, 1)
     assert partings.tell(living=False) == []
+    partings = Partings(setup(tmp_path))
+    partings.ended(0, 1, LOST, None)
+    partings.ended(1, 0, {}, beat(), 1)  # which had been through with its script long before
+    assert len(partings.tell(living=False)) == 1

@@ -239,6 +239,8 @@ class StallInvestigation:
         journal = taken.journals.get(rank)
         if journal is not None and position.doing is Doing.COLLECTIVE and (made := journal.waits_in) is not None:
             position = replace(position, call=made.op)
+        if position.leaving:
+            position = replace(position, after=self._how_far(rank))
         if rank in self.notice.stopped:
             return RankPosition(rank, Doing.STOPPED, frame=position.frame, pid=self._pids.get(rank, 0))
         return replace(position, holds_lock=self._holds_the_lock(rank))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -16,7 +17,7 @@ from phalanx.run.observer import Observation, Setup
 from phalanx.run.script import script_of_command, trains_one_model
 from phalanx.run.watch.deviation import find_deviation
 from phalanx.run.watch.heartbeat import Heartbeat
-from phalanx.run.watch.inside.phalanx_inside import IMPORTED
+from phalanx.run.watch.inside.phalanx_inside import IMPORTED, LEAVING
 from phalanx.run.watch.journals import Journal, journals_in
 
 TAKEN_DOWN = 1 << 16  # in place of a code: the launcher ended it
@@ -36,6 +37,7 @@ class Partings:
         self._codes: dict[int, int] = {}
         self._failures: dict[int, Failure] = {}
         self._steps: dict[int, int] = {}
+        self._left_at: dict[int, float] = {}
         self._beats: dict[int, Heartbeat] = {}
         self._is_open = True
 
@@ -53,6 +55,8 @@ class Partings:
             self._steps[rank] = step
         if beat is not None:
             self._beats[rank] = beat
+        # a process may take seconds to end once its script is through
+        self._left_at[rank] = beat.time if beat is not None and beat.phase == LEAVING else time.monotonic()
 
     def tell(self, living: bool) -> list[Observation]:
         """Nothing while a rank lives: what it will still call is not known."""
@@ -64,7 +68,8 @@ class Partings:
             failed_at = {rank: str(one["failed_at"]) for rank, one in self._failures.items() if one.get("failed_at")}
             found = deviation_at_the_end(journals, codes, failed_at, self._setup.size)
             if found is None and not self._setup.roles:
-                found = left_before_the_rest(journals, codes, self._failures, self._steps, self._setup.size)
+                in_order = dict(sorted(codes.items(), key=lambda one: self._left_at[one[0]]))
+                found = left_before_the_rest(journals, in_order, self._failures, self._steps, self._setup.size)
         else:
             found = never_communicated(self._setup, self._beats)
         return [found] if found is not None else []
@@ -92,8 +97,8 @@ def left_before_the_rest(
     steps: Mapping[int, int],
     size: int,
 ) -> Observation | None:
-    """Who ended with status 0 before all others, which then failed in a call to it and say so. `codes` are in the order of the ends. For ranks that
-    left no journal: `os._exit(0)` runs nothing of ours."""
+    """Who ended with status 0 before all others, which then failed in a call to it and say so. `codes` are in the order in which they
+    left their scripts. For ranks whose journals show no difference: `os._exit(0)` leaves none."""
     early = frozenset(takewhile(lambda rank: codes[rank] == 0, codes))
     rest = [rank for rank in codes if rank not in early and codes[rank] != TAKEN_DOWN]
     waited = {rank: call for rank in rest if rank in journals and (call := journals[rank].waits_in) is not None}

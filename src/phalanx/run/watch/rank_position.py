@@ -34,6 +34,7 @@ _STARTS = re.compile(
 )
 # A graph of TensorFlow that runs: a rank that stands in it and computes nothing waits for the other workers.
 _GRAPHS = "tensorflow/python/eager/execute.py"
+_SCRIPT_OPS = "tensorflow/python/ops/script_ops.py"  # functions of the script within a pipeline
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
 _WAIT_CALL = re.compile(
@@ -187,6 +188,18 @@ def _below(frames: tuple[Frame, ...]) -> list[Frame]:
 def _is_in(frame: Frame, calls: re.Pattern[str]) -> bool:
     name = frame.function.rsplit(".", 1)[-1]  # from Python 3.11 on py-spy tells the class, too
     return calls.search(f"{frame.path} {name}") is not None
+
+
+def _workers_at(stacks: ProcessStacks, workers: tuple[ProcessStacks, ...]) -> tuple[Frame, ...]:
+    """Where those stand that make the data: processes of PyTorch's loader, threads in which TensorFlow runs functions of the script."""
+    found = [frame for worker in workers if (frame := _worker_frame(worker)) is not None]
+    for thread in stacks.threads:
+        mine = [frame for frame in thread.frames if frame.is_user_code]
+        if thread is not stacks.main and mine and any(_SCRIPT_OPS in frame.path for frame in thread.frames):
+            found.append(
+                Frame(mine[-1].file, mine[-1].line, mine[-1].function, source_line(mine[-1].file, mine[-1].line))
+            )
+    return tuple(found)
 
 
 def _worker_frame(worker: ProcessStacks) -> Frame | None:

@@ -52,7 +52,8 @@ def _kind(positions: Mapping[int, RankPosition], reason: str, told: Mapping[str,
         return "stall.root-differs"
     if "calls" in told:
         return "stall.cycle"
-    if any(one.leaving for one in positions.values()):
+    # who is through with its script may well wait, at its end, for those that still wait for it in a collective
+    if any(one.leaving for one in positions.values()) and Doing.COLLECTIVE not in doing:
         return "stall.does-not-end"
     if any(one.lock is not None for one in positions.values()):
         return "stall.waits-for-lock"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from phalanx.run.watch.stall_facts import stall_fact
 from phalanx.run.watch.table import table_of
 from phalanx.run.watch.ties import Tiebreak, break_tie
 
+_FRAMEWORKS = re.compile(r"-packages/(?:jax|torch|horovod|tensorflow)/")  # whose own end waits for the peers
 _SIGNALS_FOR_GO_ON = "kill -CONT"
 _REASONS = {  # by the strategy that accused
     "stopped": "stopped",
@@ -195,6 +197,9 @@ def describe(position: RankPosition) -> str:
         return f"waits for its data loader{where}{told}|wait for their data loaders{where}{told}"
     if position.doing is Doing.UNKNOWN:
         return "gave no stack|gave no stack"
+    if position.leaving and position.frame is not None and _FRAMEWORKS.search(position.frame.path):
+        ends = f"has left the script{' ' + position.after if position.after else ''} and waits in {position.frame.function}(){where}"
+        return f"{ends}|{ends.replace('has left', 'have left').replace('and waits', 'and wait')}"
     if position.leaving:
         waits = f"for what runs in {position.frame.function}(){where}" if position.frame is not None else ""
         return f"has left the script and does not end: it waits {waits}|have left the script and do not end: they wait {waits}"

@@ -233,7 +233,7 @@ class Watch:
                 lambda ranks: who_turns({rank: self._beats[rank] for rank in ranks if rank in self._beats}),
                 self._left_behind(),
                 self._setup.roles,
-                {rank: step for rank in self._ended if (step := self._output[rank].step) is not None},
+                {rank: step for rank, output in self._output.items() if (step := output.step) is not None},
             )
             self._investigation.start()
             self._suspected = False

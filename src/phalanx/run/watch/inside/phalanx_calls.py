@@ -24,6 +24,8 @@ MOST_FRAMES = 60
 LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "<__array", "<string>", "phalanx")
 # Where threads stand while they wait for peers, beside the folders of PyTorch's and Horovod's own functions.
 WAITING = ("torch/autograd/graph.py", "tensorflow/python/eager/execute.py")
+# Through which a call to peers goes; a data set's own iterator does not.
+CALLED = ("eager/polymorphic_function/", "distribute/distribute_lib.py", "distribute/cross_device_ops.py", "/horovod/")
 # The loops of Keras' own `fit`, which count for those who write none.
 FITS = ("/trainer.py", "/training.py", "/training_v1.py")
 
@@ -70,21 +72,31 @@ class Journal:
             call.done = True
             self.completed += 1
 
-    def reopen_if_raised(self, traceback: TracebackType | None) -> None:
-        """At the end of a rank: if the exception that ends it came out of the last call, that call was never done. Beside the main thread it looks
-        the same as one that returned."""
+    def note_raised(self, traceback: TracebackType | None) -> None:
+        """At the end of a rank: a call out of which the exception came that ends it was never done. Beside the main thread it looks the same as
+        one that returned, and in a function of TensorFlow's a call is known only when it is through."""
         last = self.calls[-1] if self.calls else None
-        if last is None or not last.done or last.place is None:
+        frame = self._raised_in(last, traceback) if last is not None and last.done else None
+        if last is None or frame is None:
             return
-        is_below = False
+        passes = where(frame)[1]
+        if passes == last.passes or not passes:
+            last.done = False
+            self.completed -= 1
+        else:
+            self.enter(last.op, last.name, frame, last.sizes, last.kind, last.key)
+
+    def _raised_in(self, call: Call, traceback: TracebackType | None) -> FrameType | None:
+        """The frame that stood at the line of this call, if what it called there is a library's call to peers."""
+        found: FrameType | None = None
         while traceback is not None:
             code = traceback.tb_frame.f_code
-            if is_below and any(part in code.co_filename for part in LIBRARIES):
-                last.done = False
-                self.completed -= 1
-                return
-            is_below = is_below or (code.co_filename, traceback.tb_lineno) == last.place[:2]
+            if call.place is not None and (code.co_filename, traceback.tb_lineno) == call.place[:2]:
+                found = traceback.tb_frame
+            elif found is not None and any(part in code.co_filename for part in CALLED):
+                return found
             traceback = traceback.tb_next
+        return None
 
     @property
     def outstanding(self) -> int:

@@ -80,7 +80,7 @@ class Libraries:
         if not used:
             return None
         most = max(used, key=_calls_of)
-        most.journal.reopen_if_raised(getattr(sys, "last_traceback", None))
+        most.journal.note_raised(getattr(sys, "last_traceback", None))
         told: dict[str, object] = most.journal.as_json(rank, size, most.pending(frame))
         return told
 
