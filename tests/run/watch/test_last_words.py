@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import TracebackType
 
 import pytest
 
-from phalanx.run.watch.inside.phalanx_last_call import last_call
-from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
+from phalanx.run.watch.inside.phalanx_last_call import lacking_module, last_call
+from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of, module_of
 from phalanx.run.watch.recorder import groups_of
 
 SCRIPT = """\
@@ -138,3 +139,22 @@ def test_the_shape_that_a_rank_waited_with_when_it_was_ended() -> None:
     assert call_waited_in(groups_of([{**entry, "collective_seq_id": 7, "input_sizes": [[10], [3]]}])) == {}
     assert call_waited_in(groups_of([{**entry, "collective_seq_id": 7, "input_sizes": [[10]], "retired": True}])) == {}
     assert call_waited_in(None) == {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="exceptions do not tell the object")
+def test_which_file_a_module_is_that_lacks_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_tools.py").write_text("X = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import own_tools  # type: ignore[import-not-found]
+
+    with pytest.raises(AttributeError) as own:
+        _ = own_tools.missing
+    found = lacking_module(own.value)
+    assert found == {"module": "own_tools", "file": str(tmp_path / "own_tools.py"), "name": "missing"}
+    with pytest.raises(AttributeError) as installed:
+        _ = pytest.missing  # type: ignore[attr-defined]
+    assert lacking_module(installed.value) == {}
+    assert module_of(tmp_path / "none.json", 1) == []
+    (tmp_path / "last-module.json").write_text(json.dumps(found))
+    (told,) = module_of(tmp_path / "last-module.json", 1)
+    assert (told.ranks, told.facts[0].fields["file"]) == ((1,), found["file"])

@@ -22,6 +22,11 @@ FACTS = (
         {"limit": "str", "peak": "str"},
     ),
     FactType(
+        "rank.lacks-name",
+        "{ranks} imported {module} from {file}, which has no {name}",
+        {"module": "str", "file": "str", "name": "str"},
+    ),
+    FactType(
         "rank.slower",
         "{ranks} is steadily slower: its part of a step takes about {factor} times as long as that of the others, which wait {share} of their time for it; {why}{place? ({place})}",
         {"factor": "str", "share": "str", "why": "str", "what": "str", "place": "str"},

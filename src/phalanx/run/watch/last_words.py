@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.model import Frame
+from phalanx.model.facts import make_fact
+from phalanx.run.observer import Observation
 from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
 from phalanx.run.watch.recorder import GroupState
 from phalanx.sources.user_code import condition_above
@@ -29,6 +31,18 @@ def call_of(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return {"call": {str(key): str(value) for key, value in loaded.items()}} if isinstance(loaded, dict) else {}
+
+
+def module_of(file: Path, rank: int) -> list[Observation]:
+    """Which file the module is that lacks a name, as the watch inside wrote it down."""
+    try:
+        loaded = json.loads(file.read_text(encoding="utf-8"))
+        fields = {name: str(loaded[name]) for name in ("module", "file", "name")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    fact = make_fact("rank.lacks-name", fields, ranks=(rank,), source="watch")
+    text = f"rank {rank} imported {fields['module']} from {fields['file']}, which has no {fields['name']}"
+    return [Observation("module", (rank,), text, fields, (fact,))]
 
 
 def call_waited_in(recorder: Mapping[str, GroupState] | None) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.given_up import GivenUp
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
-from phalanx.run.watch.inside.phalanx_inside import CALL
+from phalanx.run.watch.inside.phalanx_inside import CALL, MODULE
 from phalanx.run.watch.investigation import StallInvestigation
 from phalanx.run.watch.journals import Journal, journals_in
 from phalanx.run.watch.lag import Lag
-from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of
+from phalanx.run.watch.last_words import call_of, call_waited_in, failure_of, module_of
 from phalanx.run.watch.limits import Limits
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.output_progress import OutputProgress
@@ -118,7 +118,7 @@ class Watch:
         now = time.monotonic()
         self._given_up.ended(rank, code, tuple(last), call.get("call") or {}, now, self._detector.quiet(now))
         failure = failure_of(last) if code else {}
-        self._parting += self._limits.tell(rank) if code else []
+        self._parting += [*self._limits.tell(rank), *module_of(folder / MODULE, rank)] if code else []
         beat = self._beats[rank].read() if rank in self._beats else None
         step = self._output[rank].step if rank in self._output else None
         self._partings.ended(rank, code, failure, beat, step)

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("horovod/torch/", "horovod/tensorflow/", "horovod/keras/", "horovod/_keras/", "torch/distributed/")
 TENSORS = ("tensor", "p", "value", "variable", "output", "tensors")
+INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 LONGEST = 200
 
 
-def note_at_exit(path: str) -> None:
-    """Of this process, if it ends by an exception within a collective: what it had asked for, into a file."""
+def note_at_exit(path: str, module_path: str) -> None:
+    """Of this process, if it ends by an exception: within a collective, what it had asked for; at a name that a module lacks, which file that
+    module is. Each into a file."""
     import atexit
     import json
     import os
@@ -25,12 +27,33 @@ def note_at_exit(path: str) -> None:
     pid = os.getpid()
 
     def note() -> None:
-        call = last_call(getattr(sys, "last_traceback", None)) if os.getpid() == pid else None
-        if call:
-            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                json.dump(call, file)
+        if os.getpid() != pid:
+            return
+        told = (
+            (path, last_call(getattr(sys, "last_traceback", None))),
+            (module_path, lacking_module(getattr(sys, "last_value", None))),
+        )
+        for name, found in told:
+            if found:
+                with open(name, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                    json.dump(found, file)
 
     atexit.register(note)
+
+
+def lacking_module(error: object) -> dict[str, str]:
+    """`module` and `file` where a module of the script's own, or one that hides another, lacks a name (Python 3.10 and later tell which)."""
+    module = getattr(error, "obj", None)
+    if not isinstance(error, AttributeError) or type(module).__name__ != "module":
+        return {}
+    file = str(getattr(module, "__file__", None) or "").replace("\\", "/")
+    if not file or any(part in file for part in INSTALLED):
+        return {}
+    return {
+        "module": str(getattr(module, "__name__", "")),
+        "file": file[:LONGEST],
+        "name": str(getattr(error, "name", "")),
+    }
 
 
 def last_call(traceback: TracebackType | None) -> dict[str, str]:
