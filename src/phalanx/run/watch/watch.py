@@ -16,7 +16,7 @@ from phalanx.run.observer import Observation, RankStatus, Setup
 from phalanx.run.watch.deaths import DeathWatch
 from phalanx.run.watch.given_up import GivenUp
 from phalanx.run.watch.heartbeat import FOLDER, HeartbeatFile, who_turns
-from phalanx.run.watch.inside.phalanx_inside import CALL, MODULE
+from phalanx.run.watch.inside.phalanx_last_call import CALL, MODULE
 from phalanx.run.watch.investigation import StallInvestigation
 from phalanx.run.watch.journals import Journal, journals_in
 from phalanx.run.watch.lag import Lag

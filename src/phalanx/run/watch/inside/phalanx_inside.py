@@ -48,7 +48,6 @@ MOST_GROUPS = (STEP_AT - GROUPS_AT) // GROUP.size
 STARTED, IMPORTED, CONNECTED, LEAVING = 1, 2, 3, 4
 BEAT_S = 0.25
 RECORDER = "torch._C._distributed_c10d"
-CALL, MODULE = "last-call.json", "last-module.json"
 _pages: list[mmap.mmap] = []  # this rank's own, once it has one
 
 
@@ -94,8 +93,7 @@ def _prepare(path: str) -> None:
     import phalanx_turning  # noqa: F401
 
     phalanx_software.enable_faulthandler()
-    folder = os.path.dirname(path)
-    phalanx_last_call.note_at_exit(os.path.join(folder, CALL), os.path.join(folder, MODULE))
+    phalanx_last_call.note_at_exit(os.path.dirname(path))
 
 
 def _claim(path: str) -> mmap.mmap | None:

@@ -14,9 +14,10 @@ LIBRARIES = ("horovod/torch/", "horovod/tensorflow/", "horovod/keras/", "horovod
 TENSORS = ("tensor", "p", "value", "variable", "output", "tensors")
 INSTALLED = ("site-packages", "dist-packages", "/lib/python")
 LONGEST = 200
+CALL, MODULE = "last-call.json", "last-module.json"
 
 
-def note_at_exit(path: str, module_path: str) -> None:
+def note_at_exit(folder: str) -> None:
     """Of this process, if it ends by an exception: within a collective, what it had asked for; at a name that a module lacks, which file that
     module is. Each into a file."""
     import atexit
@@ -30,12 +31,17 @@ def note_at_exit(path: str, module_path: str) -> None:
         if os.getpid() != pid:
             return
         told = (
-            (path, last_call(getattr(sys, "last_traceback", None))),
-            (module_path, lacking_module(getattr(sys, "last_value", None))),
+            (CALL, last_call(getattr(sys, "last_traceback", None))),
+            (MODULE, lacking_module(getattr(sys, "last_value", None))),
         )
         for name, found in told:
             if found:
-                with open(name, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                with open(
+                    os.path.join(folder, name),
+                    "w",
+                    encoding="utf-8",
+                    opener=lambda name, flags: os.open(name, flags, 0o600),
+                ) as file:
                     json.dump(found, file)
 
     atexit.register(note)
