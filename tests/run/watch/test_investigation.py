@@ -8,14 +8,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from phalanx.model import Frame
-from phalanx.run.watch.investigation import pauses_by_itself
+from phalanx.run.watch import investigation
+from phalanx.run.watch.investigation import StallInvestigation, pauses_by_itself
 from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.spinning import looks_at, spins
-from phalanx.run.watch.stacks import Thread
+from phalanx.run.watch.stacks import ProcessStacks, Thread
+from phalanx.run.watch.stall import Notice, Verdict
 
 OTHERS = "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
@@ -117,3 +120,17 @@ def test_who_asks_for_a_file_again_and_again_gets_nowhere() -> None:
     assert spins({7: looks})
     assert not spins({7: looks}, parents=frozenset({7}), is_long=True)  # its child may be about to make it
     assert not spins({7: asking("/usr/lib/python3.11/zipfile.py", "read")}, is_long=True)
+
+
+@pytest.mark.parametrize(("quiet", "working", "told"), [(11.0, (), True), (9.0, (), False), (11.0, (1,), False)])
+def test_a_server_that_idles_is_told_before_the_job_has_a_rhythm(
+    monkeypatch: pytest.MonkeyPatch, quiet: float, working: tuple[int, ...], told: bool
+) -> None:
+    idle = Thread("MainThread", False, (Frame("/home/me/train.py", 10, "preload"),))
+    waits = Thread("MainThread", False, (Frame("/home/me/train.py", 18, "<module>"),))
+    stacks = {7: ProcessStacks(7, (waits,)), 8: ProcessStacks(8, (idle,))}
+    monkeypatch.setattr(investigation, "take_stacks", lambda pids, **_: stacks)
+    monkeypatch.setattr(investigation, "looks_at", lambda pids: {pid: [idle, idle] for pid in pids})
+    notice = Notice(Verdict.APART, quiet, 24.0, working)
+    one = StallInvestigation(notice, 2, Mock(), {0: 7, 1: 8}, {}, {}, roles={0: "chief 0", 1: "ps 0"})
+    assert one._a_server_idles() is told

@@ -32,6 +32,7 @@ _OF_A_PROCESSOR = 0.4  # what it must have had of one in that time: where it get
 _AT_EXIT = 3  # the same for what a rank does after its script: a last upload may rest for a while
 _NAP_S = 60.0  # what a script may sleep, in figures, without being taken for one that hangs
 _NAP_OVER_S = 3.0  # after which it would have moved
+_IDLE_SERVER_S = 10.0  # a task that comes late, as after a short sleep, is no idle one
 _NO_BEAT_S = 6.0  # a thread that asks for the lock gets it within milliseconds, on a loaded machine in a second or two
 
 
@@ -88,7 +89,7 @@ class StallInvestigation:
         held = frozenset(pid for pid, rank in working.items() if self._holds_the_lock(rank))
         if self.notice.verdict is Verdict.BUSY and not self._gets_nowhere(working, held):
             return None
-        if self.notice.verdict is Verdict.APART and not self._all_wait_apart():
+        if self.notice.verdict is Verdict.APART and not (self._all_wait_apart() or self._a_server_idles()):
             return None
         self.is_likely = True
         taken = self._take()
@@ -199,6 +200,21 @@ class StallInvestigation:
             next((frame for frame in reversed(looks[0].frames) if frame.is_user_code), None) for looks in seen.values()
         }
         return len(places) > 1 and None not in places
+
+    def _a_server_idles(self) -> bool:
+        """Whether who should serve does something else, always at the same place and without computing: nobody has to know the job's rhythm to see that."""
+        if not self._roles or self.notice.quiet < _IDLE_SERVER_S:
+            return False
+        ranks = {pid: rank for rank, pid in self._pids.items()}
+        first = {ranks[pid]: stacks for pid, stacks in take_stacks(list(ranks), pause=False).items()}
+        found = find_idle_server(first, self._roles, self._ended)
+        if found is None or found.culprits & set(self.notice.working):
+            return False
+        seen = looks_at([self._pids[rank] for rank in found.culprits])
+        places = [
+            {tuple(frame for frame in look.frames if frame.is_user_code) for look in looks} for looks in seen.values()
+        ]
+        return all(len(one) == 1 for one in places)
 
     def _has_entered(self, rank: int) -> bool | None:
         """Whether the rank has entered a collective that is not done; None where only its stack can tell."""
