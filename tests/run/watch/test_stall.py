@@ -259,7 +259,7 @@ def test_what_a_rank_at_work_has_had_of_a_processor_is_told(share: float) -> Non
     assert notice.spent == pytest.approx(share * notice.quiet, abs=1.0)
 
 
-@pytest.mark.parametrize(("told_every", "patience"), [(5, 8.0), (40, 24.0)])
+@pytest.mark.parametrize(("told_every", "patience"), [(5, 8.0), (20, 8.0), (40, 24.0)])
 def test_a_job_that_tells_of_some_of_its_steps_has_a_rhythm(told_every: int, patience: float) -> None:
     """A step number tells of those before it; once only is no rhythm."""
 
