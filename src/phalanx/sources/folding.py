@@ -33,6 +33,8 @@ _BEGINS = re.compile(
 )
 _PROGRAMS = re.compile(rb"%s|(?:\[[^\]]{1,20}\]:? )?[\w.]{1,60}(?:Error|Exception|Warning)?: " % _BEGINS.pattern)
 
+_Pair = tuple[bytes, bytes]  # a line and the one that follows it
+
 
 def width_of(stretches: Sequence[Sequence[bytes]]) -> int | None:
     """The width at which a file was folded, told by stretches of it; None if it was not."""
@@ -51,20 +53,36 @@ def width_of(stretches: Sequence[Sequence[bytes]]) -> int | None:
         return None  # the same line again and again, as training prints it
     if any(_is_torn_frame(*pair) for pair in breaks):
         return width
-    torn = sum(1 for pair in breaks if _is_torn(*pair))
-    if not torn or torn < (_TORN if width in _USUAL and len(breaks) >= _FEWEST else 1.0) * len(breaks):
-        return None
-    if width not in _USUAL and (len(breaks) < _FEWEST or not any(_is_at_space(*pair) for pair in breaks)):
-        return None
-    if len(breaks) < _FEWEST and not all(_PROGRAMS.match(line) for line, _ in breaks):
-        return None
+    is_folded = (
+        _are_torn(breaks, width) and _stands_out(stretches, breaks, width) and _goes_on(stretches, breaks, width)
+    )
+    return width if is_folded else None
+
+
+def _are_torn(breaks: Sequence[_Pair], width: int) -> bool:
+    """Enough of the breaks are in the middle of something: all of them where the width is unusual or there are few."""
+    torn = sum(_is_torn(*pair) for pair in breaks)
+    is_many = len(breaks) >= _FEWEST
+    if not torn or torn < (_TORN if width in _USUAL and is_many else 1.0) * len(breaks):
+        return False
+    if width not in _USUAL:
+        return is_many and any(_is_at_space(*pair) for pair in breaks)
+    return is_many or all(_PROGRAMS.match(line) for line, _ in breaks)
+
+
+def _stands_out(stretches: Sequence[Sequence[bytes]], breaks: Sequence[_Pair], width: int) -> bool:
+    """Lines that are a little shorter are not broken as often: text that is broken between words has as many of them."""
     shorter = (pair for one in stretches for pair in pairwise(one) if width - _ALMOST <= len(pair[0]) < width - 1)
-    if torn <= 2 * sum(1 for pair in shorter if _is_torn(*pair) and not _BEGINS.match(pair[1])):
-        return None
+    between = sum(1 for pair in shorter if _is_torn(*pair) and not _BEGINS.match(pair[1]))
+    return sum(_is_torn(*pair) for pair in breaks) > 2 * between
+
+
+def _goes_on(stretches: Sequence[Sequence[bytes]], breaks: Sequence[_Pair], width: int) -> bool:
+    """Few lines behind a break begin as lines begin here."""
     whole = [line for one in stretches for before, line in pairwise((b"", *one)) if len(before) != width]
     openings = {_opening(line) for line in whole}
     begun = sum(1 for _, following in breaks if _BEGINS.match(following) or _opening(following) in openings)
-    return width if begun <= _MOST_BEGINNINGS * len(breaks) else None
+    return begun <= _MOST_BEGINNINGS * len(breaks)
 
 
 def _is_torn(line: bytes, following: bytes) -> bool:

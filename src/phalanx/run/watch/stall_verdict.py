@@ -178,6 +178,8 @@ def describe(position: RankPosition) -> str:
     above = position.condition_frame
     if above is not None and position.frame is not None and above.place != position.frame.place:
         under += f" at {above.place}"
+    if position.doing is Doing.ELSEWHERE:
+        return _elsewhere(position, where, under)
     if position.doing is Doing.STOPPED:
         return f"is stopped by a signal (`{_SIGNALS_FOR_GO_ON} {position.pid}` lets it go on){where}|are stopped by a signal{where}"
     if position.doing is Doing.ENDED:
@@ -195,8 +197,10 @@ def describe(position: RankPosition) -> str:
         inner = ", ".join(sorted({f"{frame.function}() at {frame.place}" for frame in position.workers}))
         told = f", whose worker is in {inner}" if inner else ""
         return f"waits for its data loader{where}{told}|wait for their data loaders{where}{told}"
-    if position.doing is Doing.UNKNOWN:
-        return "gave no stack|gave no stack"
+    return "gave no stack|gave no stack"
+
+
+def _elsewhere(position: RankPosition, where: str, under: str) -> str:
     if position.leaving and position.frame is not None and _FRAMEWORKS.search(position.frame.path):
         ends = f"has left the script{' ' + position.after if position.after else ''} and waits in {position.frame.function}(){where}"
         return f"{ends}|{ends.replace('has left', 'have left').replace('and waits', 'and wait')}"
