@@ -16,10 +16,15 @@ from pathlib import Path
 
 PACKAGES = ("diagnosis", "blame", "sources", "run/watch")
 MOST_COMPLEX = 15
+MOST_BRANCHES = 20  # where `and`, `or`, conditional expressions and parts of comprehensions count, too
 COMPILERS = ("compile", "lazy")  # re.compile and the project's own
 INLINE = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")
 # How sentences open that Phalanx itself writes: what the watch, the traces, the metrics and `check` say.
 OWN_SENTENCES = re.compile(r"check: |collective trace: |training course: |watch: |phalanx ")
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.match_case)
 
 
 def main() -> None:
@@ -37,6 +42,9 @@ def main() -> None:
         "lines": sum(map(_lines, files)),
         "modules": len(files),
         f"functions above complexity {MOST_COMPLEX}": _complex_functions(files),
+        f"the same with operators above {MOST_BRANCHES}": sum(
+            _branches(node) > MOST_BRANCHES for tree in trees for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)
+        ),
         "expressions outside rules": sum(_is_expression(node) for tree in trees for node in ast.walk(tree)),
         "named numeric constants": sum(_constants(tree) for tree in trees),
         "active rules": len(rules),
@@ -99,6 +107,20 @@ def _complex_functions(files: list[Path]) -> int:
     ruff = [sys.executable, "-m", "ruff", "check", "--output-format", "json", *options, *map(str, files)]
     done = subprocess.run(ruff, capture_output=True, text=True, check=False)
     return len(json.loads(done.stdout))
+
+
+def _branches(function: ast.AST) -> int:
+    """One, and one more for each place where a function can go two ways; functions inside it count for themselves."""
+    count, left = 1, list(ast.iter_child_nodes(function))
+    while left:
+        node = left.pop()
+        if isinstance(node, _FUNCTIONS):
+            continue
+        count += isinstance(node, _BRANCHES)
+        count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        count += 1 + len(node.ifs) if isinstance(node, ast.comprehension) else 0
+        left += ast.iter_child_nodes(node)
+    return count
 
 
 def _rules(folder: Path) -> Iterator[dict[str, object]]:
