@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from phalanx.blame import Coverage
+from phalanx.blame.quorum import is_majority
 from phalanx.diagnosis.claim import Claim
 from phalanx.diagnosis.history import History
 from phalanx.model import EventKind
@@ -42,7 +43,15 @@ def _is_excerpt(history: History) -> bool:
     told = [event for event in history.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
     speakers = [rank for rank in history.seen.files[0].ranks if rank is not None]
     begins = min((event.line for event in told), default=_HEAD + 1) <= _HEAD
-    return begins and len(speakers) < _MOST * len(history.world.all_ranks)
+    return begins and len(speakers) < _MOST * len(history.world.all_ranks) and not _are_summed_up(speakers, history)
+
+
+def _are_summed_up(speakers: list[int], history: History) -> bool:
+    """The launcher's summary at the end lists just those that speak, and they are most of the job."""
+    exits = (
+        event for event in history.seen.events if event.kind is EventKind.EXIT and event.data.get("at") is not None
+    )
+    return {event.rank for event in exits} == set(speakers) and is_majority(speakers, history.world.all_ranks)
 
 
 def coverage_of_words(claim: Claim, history: History) -> Coverage:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import zip_longest
 
 from phalanx.model import Event, EventKind
 from phalanx.sources import Observations
@@ -29,6 +30,7 @@ _LAUNCHERS = re.compile(
     r"^(?:[\w.]+\.)?(?:ChildFailedError|CalledProcessError|ProcessRaisedException|ActorDiedError)\b"
 )
 _NODE = 8  # ranks that one node holds: there, devices have the numbers of ranks
+_CHAINED = 4  # lines from an exception to the traceback of the one that it led to
 _BEFORE = 120  # lines of a traceback, at most
 
 
@@ -128,6 +130,11 @@ def _rank_named(text: str, by_process: dict[int, int], by_pod: dict[str, int]) -
     return found.pop() if len(found) == 1 else None
 
 
+def _led_to(event: Event, after: Event | None) -> bool:
+    """Whether the next exception was raised while this one was handled: Python prints both, with a line between."""
+    return after is not None and event.rank == after.rank and 0 < after.data.get("starts", 0) - event.line <= _CHAINED
+
+
 def _name_only_exception(seen: Observations) -> None:
     """In a console without labels, the one exception is that of the one rank that its launcher saw end with status 1."""
     for file in seen.files:
@@ -137,6 +144,7 @@ def _name_only_exception(seen: Observations) -> None:
         raised = [event for event in own if event.kind is EventKind.EXCEPTION and not _LAUNCHERS.search(event.text)]
         ended = {event.rank: event for event in own if event.kind is EventKind.EXIT and event.rank is not None}
         failed = [rank for rank, event in ended.items() if event.data["code"] == 1]
+        raised = [one for one, after in zip_longest(raised, raised[1:]) if not _led_to(one, after)]
         if len(raised) != 1 or raised[0].rank is not None or len(failed) != 1:
             continue
         last, rank = raised[0].line, failed[0]

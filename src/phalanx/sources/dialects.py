@@ -87,6 +87,8 @@ _HEAD_LOW = re.compile(
 )
 _INSIDE_SCOPE = 160
 _BAR_END = 48  # characters: "?it/s, loss=2.31"
+# `[PG ID 5 … Rank 1]`: a rank within a group that is not the job's.
+_OF_SMALL_GROUP = re.compile(r"\[pg (?:id )?[1-9]\d*\b[^\]]{0,120} rank \d+\]")
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
 _NCCL = re.compile(r"^(?P<host>[\w.-]+):(?P<pid>\d+):\d+ \[(?P<device>\d+)\] ")
 _NCCL_CLOSES = "] "
@@ -146,7 +148,7 @@ class Dialect:
             scope = body[:_INSIDE_SCOPE]
             low = scope.lower()
             may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
-            is_of_group = self.labels.within_groups and "processgroupnccl" in low
+            is_of_group = (self.labels.within_groups and "processgroupnccl" in low) or _OF_SMALL_GROUP.search(low)
             inside = rank_inside(scope, low) if may_tell and not is_of_group else None
             if inside and (rank is None or inside["a"]):
                 named = int(next(value for value in inside.groups() if value is not None))

@@ -108,6 +108,8 @@ def _of_deepspeed(window: Window) -> Iterator[Event] | None:
 def _of_srun(window: Window) -> Iterator[Event] | None:
     if not (match := _SRUN.search(window.text)):
         return None
+    if window.dialect.labels.ranks_by_pid:
+        return iter(())  # tasks are launchers here, which tell of their ranks themselves
     for words, number in _SRUN_HOW.items():
         if words in match["how"]:
             return (_exit(window, task, -number, window.text.strip(), None) for task in _tasks(match["tasks"]))
