@@ -270,3 +270,17 @@ def test_a_job_that_tells_of_some_of_its_steps_has_a_rhythm(told_every: int, pat
     detector = StallDetector(floor=8.0)
     play(detector, told, 0.0, 6.0)
     assert detector.patience == patience
+
+
+def test_a_slow_import_does_not_put_off_the_early_look() -> None:
+    """Ranks print something, import for 18 s, print again, and then stand: 8 s later they are looked at, not 36 s later."""
+
+    def signs(now: float) -> dict[int, Signs]:
+        return {rank: Signs(progress=(now >= 1) + (now >= 2) + (now >= 20), connected=None) for rank in (0, 1)}
+
+    looks = [
+        now
+        for now, notice in play_with_early_looks(StallDetector(floor=8.0), signs, 0.0, 40.0)
+        if notice.verdict is Verdict.APART
+    ]
+    assert looks[-1] == pytest.approx(28.0, abs=1.0)

@@ -197,7 +197,8 @@ class StallDetector:
         """Before the job's rhythm is known, or while waiting itself takes processor time, as Horovod's does: ranks that wait
         in collectives at different places wait for ever, and a look at their stacks tells that soon."""
         quiet = self.quiet(now)
-        if quiet < max(self._floor, _FACTOR * max(self._gaps, default=0.0)) or self._moving():
+        gaps = list(self._gaps)[self._at_start :]  # imports, before the first calls, are no part of a rhythm
+        if quiet < max(self._floor, _FACTOR * max(gaps, default=0.0)) or self._moving():
             return []
         return self._say_once(Notice(Verdict.APART, quiet, self.patience, working))
 
