@@ -80,3 +80,16 @@ def test_a_rank_at_its_end_waits_for_a_thread_of_the_scripts() -> None:
     assert found.frame.place == "train.py:40"
     still = Thread("MainThread", active=False, frames=(Frame("train.py", 60, "<module>"), USER))
     assert not position_of(1, ProcessStacks(7, (still, *threads[1:])), outstanding=False).leaving
+
+
+def test_an_iterator_that_asks_all_workers_waits_and_one_whose_generator_blocks_is_located() -> None:
+    tensorflow = "/opt/venv/lib/python3.11/site-packages/tensorflow/python"
+    mine = Frame("/home/me/train.py", 35, "<module>")
+    asks = Frame(f"{tensorflow}/distribute/cross_device_ops.py", 320, "CrossDeviceOps.reduce")
+    assert doing_of((mine, asks), True) == (Doing.COLLECTIVE, "reduce")
+    loader = Thread("MainThread", False, (mine, Frame(f"{tensorflow}/data/ops/iterator_ops.py", 800, "next")))
+    script = Frame(f"{tensorflow}/ops/script_ops.py", 269, "__call__")
+    generator = Thread("Dummy-3", False, (script, Frame("/home/me/train.py", 13, "rows")))
+    found = position_of(1, ProcessStacks(1, (loader, generator)), outstanding=False)
+    assert found.doing is Doing.DATA
+    assert [(frame.function, frame.line) for frame in found.workers] == [("rows", 13)]

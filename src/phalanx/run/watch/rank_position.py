@@ -23,6 +23,8 @@ _COLLECTIVES = re.compile(
     r"|jax/experimental/multihost_utils\.py (?:process_allgather|broadcast_one_to_all|sync_global_devices|assert_equal)"
     r"|horovod/torch/mpi_ops\.py (?:synchronize|barrier|join|allreduce|allgather|broadcast|alltoall)"
     r"|horovod/tensorflow/\S* _?(?:allreduce|allgather|broadcast|alltoall|join|barrier)"
+    # also within a distributed iterator, which asks all workers whether they have data left
+    r"|tensorflow/python/distribute/cross_device_ops\.py (?:reduce|batch_reduce|broadcast|_?gather)$"
     r"|mpi4py\S* [A-Za-z]"
 )
 _STARTS = re.compile(
@@ -115,7 +117,7 @@ def position_of(
         above,
         asleep is not None,
         float(asleep["seconds"] or 0) if asleep is not None else 0.0,
-        tuple(filter(None, map(_worker_frame, workers))) if doing is Doing.DATA else (),
+        _workers_at(stacks, workers) if doing is Doing.DATA else (),
         pid=stacks.pid,
         partner=partner_of(main.frames, main.values, rank, size) if is_point_to_point(call) and main.values else None,
         passes=passes_of(main.frames, main.values),
@@ -155,7 +157,8 @@ def doing_of(frames: tuple[Frame, ...], outstanding: bool | None = None) -> tupl
     below = _below(frames)
     for calls, doing in ((_STARTS, Doing.CONNECT), (_COLLECTIVES, Doing.COLLECTIVE)):
         if (made := next((frame for frame in below if _is_in(frame, calls)), None)) is not None:
-            return doing, made.function
+            # from Python 3.11 on py-spy tells the class, too
+            return doing, made.function.rsplit(".", 1)[-1] if doing is Doing.COLLECTIVE else made.function
     paths = [frame.path for frame in below]
     if any(path.endswith(loader) for path in paths for loader in _LOADERS):
         return Doing.DATA, ""

@@ -25,7 +25,13 @@ LIBRARIES = ("site-packages", "dist-packages", "/lib/python", "<frozen", "<__arr
 # Where threads stand while they wait for peers, beside the folders of PyTorch's and Horovod's own functions.
 WAITING = ("torch/autograd/graph.py", "tensorflow/python/eager/execute.py")
 # Through which a call to peers goes; a data set's own iterator does not.
-CALLED = ("eager/polymorphic_function/", "distribute/distribute_lib.py", "distribute/cross_device_ops.py", "/horovod/")
+CALLED = (
+    "eager/polymorphic_function/",
+    "eager/execute.py",
+    "distribute/distribute_lib.py",
+    "distribute/cross_device_ops.py",
+    "/horovod/",
+)
 # The loops of Keras' own `fit`, which count for those who write none.
 FITS = ("/trainer.py", "/training.py", "/training_v1.py")
 
