@@ -25,7 +25,7 @@ class Graphs:
         self.depth = 0
         self.looks = 0
         self._told = 0
-        self._iterators: dict[int, int] = {}
+        self._iterators = 0
         self._batches = 0
         self._gradients: list[Any] = []
 
@@ -42,7 +42,10 @@ class Graphs:
 
     def came(self, iterator: Any, batch: Any) -> None:
         """A batch of a dataset goes to the script."""
-        known = self._iterators.setdefault(id(iterator), len(self._iterators))
+        known = getattr(iterator, "_phalanx_number", None)
+        if known is None:  # kept at the iterator: a later one may lie at the same address
+            known, self._iterators = self._iterators, self._iterators + 1
+            object.__setattr__(iterator, "_phalanx_number", known)
         self._batches += 1
         if self._batches <= _MOST_BATCHES:
             self.observer.write("taken", d=known, n=self.looks, rows=_rows(batch), line=line())
