@@ -12,7 +12,7 @@ QUICK := $(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 # Root installs what the tests need, and then none may be skipped for want of it.
 WHOLE := $(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole)
 
-.PHONY: demo test site ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
+.PHONY: audit demo test site ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
@@ -66,6 +66,11 @@ zoo-page: $(VENV)/.core
 site: $(VENV)/.dev
 	$(BIN)/python site/pages.py
 	cd build && ../$(BIN)/python -m zensical build -s -f mkdocs.yml
+
+# Known holes in the locked packages; asks a database on the network.
+audit: $(VENV)/bin/pip
+	$(PIP) install -q pip-audit
+	$(BIN)/pip-audit --require-hashes -r requirements.lock
 
 # Speed against ripgrep on generated logs; see bench/README.md.
 bench: debian $(VENV)/.dev

@@ -43,7 +43,7 @@ Examples:
 
     phalanx attach --ray 02000000
 
-    phalanx attach 41237 --watch --every 60
+    phalanx attach 41237 --watch --every 60 --notify slack:https://… --metrics 9464
 
     phalanx attach 41237 --bundle hang/ --format html --output hang.html
 
@@ -78,6 +78,17 @@ def attach(
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and say when it hangs and when it goes on.")] = False,
     every: Annotated[float, typer.Option(help="With --watch: seconds between two looks.")] = 30.0,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --watch: tell the verdict: https://… (JSON), slack:https://…, cmd:COMMAND, mailto:USER@HOST.",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="With --watch: Prometheus metrics at [HOST:]PORT, or in FILE.prom.", show_default=False),
+    ] = None,
     dump: Annotated[
         bool,
         typer.Option(
@@ -98,6 +109,8 @@ def attach(
     # The judging library takes as long to load as the ranks are looked at; on a loaded machine that is seconds.
     Thread(target=import_module, args=("phalanx.diagnosis",), daemon=True).start()
     try:
+        if (notify or metrics) and not watch:
+            raise AttachError("--notify and --metrics need --watch")
         reaches = _reaches({"hosts": hosts, "slurm": slurm, "kubectl": kubectl, "ray": ray}, each, python, dump)
         if reaches:
             _say(f"looking on {', '.join(reach.name for reach in reaches[:8])}{' …' if len(reaches) > 8 else ''}")
@@ -106,7 +119,7 @@ def attach(
             target = target_here(pid, _choose, everybody=everybody, may_ask=dump)
         _say(_found(target.job))
         if watch:
-            status = _stay(target, every, everything)
+            status = _stay(target, every, everything, notify or [], metrics)
         else:
             status = _conclude(investigate(target, _say), bundle, form, output, everything)
     except AttachError as error:
@@ -138,22 +151,14 @@ def _reaches(asked: Mapping[str, str | None], each: str | None, python: str | No
     return next((by[way](value, command) for way, value in given.items()), [])
 
 
-def _stay(target: Target, every: float, everything: bool) -> int:
-    """Until the job is gone; 1 if it hung at the last look."""
-    from phalanx.attaching.investigation import investigate
-    from phalanx.attaching.vigil import Vigil
+def _stay(target: Target, every: float, everything: bool, notify: Sequence[str], metrics: str | None) -> int:
+    from phalanx.cli.staying import stay
 
-    def hung(seen: Seen) -> None:
+    def show(seen: Seen) -> None:
         _conclude(seen, None, Format.TEXT, None, everything)
         sys.stdout.flush()
 
-    def quietly(text: str) -> None:
-        """Between two looks there is nothing to say."""
-
-    vigil = Vigil(lambda: investigate(target, quietly), hung, lambda seen: _say("the job goes on"), every)
-    hangs = vigil.keep()
-    _say("the job has ended")
-    return int(hangs)
+    return stay(target, every, _say, show, notify, metrics)
 
 
 def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None, everything: bool) -> int:

@@ -57,7 +57,7 @@ def _post(url: str, notice: Notice, is_slack: bool) -> None:
 
 def _as_slack(notice: Notice) -> str:
     """Slack's own marks are taken out of what the job said, so that nobody is called by it."""
-    lines = [f"*{notice.headline}*", f"```{notice.text}```", f"bundle: `{notice.bundle}`"]
+    lines = [f"*{notice.headline}*", f"```{notice.text}```", *([f"bundle: `{notice.bundle}`"] if notice.bundle else [])]
     return "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -87,7 +87,9 @@ def _mail(address: str, notice: Notice, variables: Mapping[str, str]) -> None:
     message["Subject"] = f"phalanx: {notice.headline}".replace("\n", " ")[:200]
     message["From"] = variables.get("PHALANX_MAIL_FROM") or f"phalanx@{socket.gethostname()}"
     message["To"] = address
-    message.set_content(f"{notice.text}\n\njob: {notice.job}\nbundle: {notice.bundle}\n")
+    message.set_content(
+        f"{notice.text}\n\njob: {notice.job}\n" + (f"bundle: {notice.bundle}\n" if notice.bundle else "")
+    )
     if server := variables.get("PHALANX_SMTP"):
         host, _, port = server.partition(":")
         with smtplib.SMTP(host, int(port or 25), timeout=_LIMIT_S) as line:

@@ -20,7 +20,9 @@ def summarise(notice: Notice, variables: Mapping[str, str] = os.environ) -> bool
     fence = "~~~~"
     while fence in notice.text:
         fence += "~"
-    text = f"### Phalanx: {_plain(notice.headline)}\n\n{fence}\n{notice.text[:_MOST]}\n{fence}\n\nBundle: `{notice.bundle}`\n\n"
+    text = f"### Phalanx: {_plain(notice.headline)}\n\n{fence}\n{notice.text[:_MOST]}\n{fence}\n\n" + (
+        f"Bundle: `{notice.bundle}`\n\n" if notice.bundle else ""
+    )
     with contextlib.suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
         file.write(text)
         return True

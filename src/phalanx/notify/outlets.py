@@ -67,7 +67,7 @@ class Outlets:
 
 def open_outlets(
     job: str,
-    bundle: Path,
+    bundle: Path | None,
     say: Callable[[str], None],
     notify: Sequence[str],
     metrics: str | None,
@@ -78,7 +78,7 @@ def open_outlets(
     where = metrics or variables.get("PHALANX_METRICS") or None
     if not wishes and where is None and not variables.get("GITHUB_STEP_SUMMARY"):
         return None
-    outlets = Outlets(job, str(bundle), say, wishes, where)
+    outlets = Outlets(job, str(bundle or ""), say, wishes, where)
     if outlets.where:
         say(f"metrics: {outlets.where}")
     return outlets
