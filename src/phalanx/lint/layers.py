@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from phalanx.lint.context import Context
 from phalanx.lint.resolve import Value
-from phalanx.lint.syntax import parameters
+from phalanx.lint.syntax import element, parameters
 from phalanx.lint.tree import Scope
 
 _LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LSTM", "GRU", "RNN", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "MultiheadAttention", "Transformer", "TransformerEncoder", "Bilinear", "ConvTranspose2d", "GroupNorm", "Parameter")  # fmt: skip
@@ -112,7 +112,8 @@ def uses_everything(owner: Scope, context: Context) -> bool:
 def _fields(owner: Scope) -> dict[str, list[tuple[ast.expr, Scope]]]:
     found = owner.module.self_fields.get(owner.node, {})
     return {
-        name: [(b.value, scope) for b, scope in bindings if b.value is not None] for name, bindings in found.items()
+        name: [(value, scope) for b, scope in bindings if (value := element(b.value, b.path)) is not None]
+        for name, bindings in found.items()
     }
 
 

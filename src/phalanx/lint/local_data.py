@@ -62,7 +62,7 @@ class LocalData:
             if isinstance(item, ast.Name):
                 found = self._local(item, scope)
             elif isinstance(item, ast.Call):
-                found = bool(self.source(item, scope))
+                found = bool(self.source(item, scope)) or self._returns(item, scope)
             else:
                 found = item.attr == "grad" or self._field(item, scope)
             if found:

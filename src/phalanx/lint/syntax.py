@@ -86,6 +86,15 @@ def argument_of(call: ast.Call, function: Scope, name: str) -> ast.expr | None:
     return argument(call, position, name)
 
 
+def element(value: ast.expr | None, path: tuple[int, ...]) -> ast.expr | None:
+    """The part of a written tuple that a path leads to."""
+    for index in path:
+        if not isinstance(value, (ast.Tuple, ast.List)) or index >= len(value.elts):
+            return None
+        value = value.elts[index]
+    return value
+
+
 def position(node: ast.AST) -> tuple[int, int]:
     """Line and column."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

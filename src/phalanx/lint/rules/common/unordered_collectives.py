@@ -104,11 +104,8 @@ def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
         node = node.func.value
     if not isinstance(node, ast.Name):
         return False
-    made = [b.value for b, _ in context.inference.reaching(node.id, node, scope) if b.kind == "assign"]
-    if not any(
-        isinstance(v, ast.Dict) or getattr(getattr(v, "func", None), "id", "") in _DICTS or isinstance(v, ast.Tuple)
-        for v in made
-    ):
+    made = [made for made, _ in context.origins(node, scope)]
+    if not any(isinstance(item, ast.Dict) or _last(item) in _DICTS for item in made):
         return False
     local = LocalData(context.inference, context.collectives)
     stores = (item for kind in (ast.Assign, ast.AugAssign) for item in context.module.nodes[kind])
@@ -137,3 +134,9 @@ def _has_no_order(node: ast.expr, context: Context, scope: Scope) -> bool:
     if name in ("builtins.list", "builtins.enumerate", "builtins.tuple") and node.args:
         return _is_unordered(node.args[0], context, scope)
     return name in _CALLS or (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)
+
+
+def _last(node: ast.expr) -> str:
+    """`defaultdict` of `collections.defaultdict(list)`."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

@@ -56,7 +56,7 @@ _HOOKS = {
 def check(context: Context) -> Iterator[Hit]:
     """Keywords of the Trainer, and methods of modules."""
     for call, scope in context.calls("lightning.Trainer"):
-        for item in call.keywords:
+        for item in context.keywords(call, scope):
             if item.arg in _ARGUMENTS:
                 yield Hit(item, f"`Trainer` no longer has `{item.arg}`", do=f"Use {_ARGUMENTS[item.arg]}.")
         accelerator = context.constant(keyword(call, "accelerator"), scope)

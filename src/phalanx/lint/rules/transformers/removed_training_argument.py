@@ -48,7 +48,7 @@ _REMOVED = {
 
 def check(context: Context) -> Iterator[Hit]:
     """Keywords of TrainingArguments."""
-    for call, _ in context.calls("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"):
-        for item in call.keywords:
+    for call, scope in context.calls("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"):
+        for item in context.keywords(call, scope):
             if item.arg in _REMOVED:
                 yield Hit(item, f"`TrainingArguments` no longer has `{item.arg}`", do=f"Use {_REMOVED[item.arg]}.")
