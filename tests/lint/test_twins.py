@@ -14,11 +14,16 @@ import pytest
 from phalanx.lint import lint_paths
 from phalanx.model import Report
 
-TWINS = [
-    (f"{path.stem}-{name}", text)
-    for path in sorted((Path(__file__).parent / "twins").glob("*.txt"))
-    for name, text in re.findall(r"^=== (\w+)\n(.*?)(?=^=== |\Z)", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-]
+FOLDER = Path(__file__).parent
+
+
+def scripts(path: Path) -> list[tuple[str, str]]:
+    found = re.findall(r"^=== (\w+)\n(.*?)(?=^=== |\Z)", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [(f"{path.stem}-{name}", text) for name, text in found]
+
+
+TWINS = [item for path in sorted((FOLDER / "twins").glob("*.txt")) for item in scripts(path)]
+HEALTHY = scripts(FOLDER / "healthy.txt")
 
 
 def version(text: str, kept: str, dropped: str) -> str:
@@ -44,3 +49,10 @@ def test_broken_script_is_found_and_its_twin_is_clean(name: str, text: str, tmp_
     assert not corrected.findings, [(finding.rule, finding.title) for finding in corrected.findings]
     assert not broken.not_checked
     assert not corrected.not_checked
+
+
+@pytest.mark.parametrize(("name", "text"), HEALTHY, ids=[name for name, _ in HEALTHY])
+def test_unusual_but_correct_script_is_clean(name: str, text: str, tmp_path: Path) -> None:
+    report = lint(tmp_path / "healthy", text)
+    assert not report.findings, [(finding.rule, finding.title) for finding in report.findings]
+    assert not report.not_checked
