@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from phalanx.cli.lint_link import with_script_rule
 from phalanx.report import Format, print_text, render
 from phalanx.sources.patience import WHOLE
 
@@ -41,7 +42,7 @@ class Request:
             return _told(str(error), 2)
         except KeyboardInterrupt:
             return _told("interrupted", 130)
-        return self.conclude(report)
+        return self.conclude(with_script_rule(report))
 
     def conclude(self, report: Report) -> int:
         """Write a report that is there; the exit status."""

@@ -223,7 +223,9 @@ class LocalData:
         known = self._training.get(function)
         if known is None:
             self._training[function] = False  # recursion adds nothing
-            calls = (call for node in function.body for call in calls_in(node))
+            calls = [call for node in function.body for call in calls_in(node)]
+            if any(getattr(call.func, "attr", "") in _AGREES for call in calls):
+                return False
             known = any(getattr(call.func, "attr", "") == "backward" for call in calls) or any(
                 self.depends(result, function) for result in returns(function)
             )

@@ -151,9 +151,12 @@ class Ranks:
                     return True
         return False
 
-    def _is_counted(self, node: ast.expr, scope: Scope) -> bool:
+    def _is_counted(self, node: ast.AST, scope: Scope, depth: int = 2) -> bool:
         """`for rank in range(world)`: some rank, not this one."""
         found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+        made = [(b.value, at) for b, at in found if b.kind == "assign" and b.value is not None and depth]
+        if made and len(made) == len(found):  # computed from such a number
+            return all(any(self._is_counted(n, at, depth - 1) for n in ast.walk(v)) for v, at in made)
         return bool(found) and all(binding.kind == "for" for binding, _ in found)
 
     def _element(self, value: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
