@@ -52,7 +52,7 @@ def _run() -> None:
         request = plain_request(sys.argv[2:])
         if request is not None:
             sys.exit(request.run())
-    if sys.argv[1:2] == ["check"] and len(sys.argv) > 2:
+    if sys.argv[1:2] == ["check"] and any(map(_may_be_a_file, sys.argv[2:])):
         if not all(word.startswith("-") or word.endswith((".py", ".ipynb")) for word in sys.argv[2:]):
             from phalanx.cli.checkpoints import checkpoint_request
 
@@ -67,6 +67,11 @@ def _run() -> None:
     from phalanx.cli.verbs import app as whole
 
     whole()
+
+
+def _may_be_a_file(word: str) -> bool:
+    """Whether a word may name a script or a checkpoint: without one, what examines them need not be loaded."""
+    return not word.startswith("-") and (word.endswith((".py", ".ipynb")) or os.path.exists(word))  # noqa: PTH110
 
 
 def _complete_streams() -> None:

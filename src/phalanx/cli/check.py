@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from phalanx.cli.check_output import write_checked
-from phalanx.cli.linting import LintRequest, codes_of, is_script, with_scripts
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.preflight.check import examine_printed
@@ -126,9 +125,11 @@ def check(
     Keras, TensorFlow) their files are examined: complete or not, NaN, what a resumed run would lack. Nothing in them is run.
     """
     _examine_checkpoints(command or [], form, output, everything, against, ranks, values)
-    scripts = tuple(command or ()) if command and all(map(is_script, command)) else ()
+    scripts = _scripts(command or [])
     if scripts:
         if not (hosts or each or ray or meet or read or env or to_print):
+            from phalanx.cli.linting import LintRequest, codes_of
+
             asked = LintRequest(scripts, form, output, everything, codes_of(select), codes_of(ignore), fix, diff)
             raise typer.Exit(asked.run())
         command = None
@@ -171,7 +172,10 @@ def check(
     progress.close()
     if report is None:
         raise typer.Exit(0)  # the rank that leads says it for all
-    report = with_scripts(report, scripts or line.scripts)
+    if scripts or line.scripts:
+        from phalanx.cli.linting import with_scripts
+
+        report = with_scripts(report, scripts or line.scripts)
     try:
         write_checked(report, form, output, everything, fix_script, time.monotonic() - began)
     except OSError as error:
@@ -192,6 +196,8 @@ def _examine_checkpoints(
     values: bool,
 ) -> None:
     """Examine what is named and end, if it is checkpoints."""
+    if not words and against is None and ranks is None:
+        return
     from phalanx.cli.checkpoints import CheckpointRequest, is_checkpoint_word
 
     if words and all(map(is_checkpoint_word, words)):
@@ -201,6 +207,15 @@ def _examine_checkpoints(
         said = f"{unknown}: not a checkpoint" if unknown else "--against and --ranks need a checkpoint"
         typer.echo(f"phalanx: {said}", err=True)
         raise typer.Exit(2)
+
+
+def _scripts(words: Sequence[str]) -> tuple[str, ...]:
+    """The words, if all are source to analyse. What analyses source is loaded only for words: ranks of a launcher have none."""
+    if not words:
+        return ()
+    from phalanx.cli.linting import is_script
+
+    return tuple(words) if all(map(is_script, words)) else ()
 
 
 def _status(report: Report) -> int:

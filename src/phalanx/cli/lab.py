@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from phalanx.lab import Bed, LabError
-from phalanx.lab.fault import apply_faults, load_faults
+from phalanx.lab.fault import apply_faults, find_fault, load_faults
 from phalanx.lab.rehearsal import run_everywhere
+from phalanx.lab.scoring import WAYS, score_fault, summarise
 from phalanx.lab.shelf import DEFAULT, names, recall, remember, take_down
 from phalanx.lab.ssh import start_ssh
 
@@ -37,6 +38,8 @@ Examples:
     phalanx lab run -n 2 --fault mtu-tunnel -- python train.py     # all in one: up, on every host, down
 
     phalanx lab faults                                  # what can be broken
+
+    phalanx lab score --way each                        # how phalanx check does on all of them
 
 Exit codes: 0 done, 1 the command failed, 2 the tool could not do its work."""
 _Result = TypeVar("_Result")
@@ -185,12 +188,43 @@ def check(
     from phalanx.cli.check import check as check_hosts  # the lab itself needs nothing of it
 
     bed = _attempt(lambda: recall(name))
+    each = [shlex.join(host.prefix) for host in bed]
     check_hosts(
+        command=shlex.split(bed.command) or None,
         hosts=",".join(host.name for host in bed),
-        each=[shlex.join(host.prefix) for host in bed],
+        each=[*each, *bed.commands.values()],
         python=sys.executable,
         everything=everything,
     )
+
+
+@lab.command()
+def score(
+    faults: Annotated[list[str] | None, typer.Argument(help="Which faults; all if none is named.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help=f"How: {', '.join(WAYS)}; all if none is named.")] = None,
+    hosts: Annotated[int, _COUNT] = 3,
+) -> None:
+    """Score `phalanx check` on every fault of the lab; of those that are held back only the sums are shown."""
+
+    def work() -> None:
+        unknown = [one for one in way or () if one not in WAYS]
+        if unknown:
+            raise LabError(f"--way {unknown[0]}: give some of {', '.join(WAYS)}")
+        chosen = [find_fault(name)[0] for name in faults or load_faults()]
+        for one in way or WAYS:
+            scores = []
+            for fault in chosen:
+                found = score_fault(fault, one, hosts)
+                if found is None:
+                    continue
+                scores.append(found)
+                if not found.held_back or faults:
+                    said = "; ".join(found.said) or "nothing"
+                    typer.echo(f"{one:8} {found.verdict:6} {found.seconds:5.1f} s  {found.name:28} {said}")
+            typer.echo(f"{one}, in view: {summarise([score for score in scores if not score.held_back])}")
+            typer.echo(f"{one}, held back: {summarise([score for score in scores if score.held_back])}")
+
+    _attempt(work)
 
 
 @lab.command()

@@ -39,6 +39,8 @@ class Bed:
     user_namespace: bool = False
     applied: list[str] = field(default_factory=list)
     strangers: list[Host] = field(default_factory=list)  # machines of the network that are not of the job
+    command: str = ""  # that will start the job on all hosts, as given after --
+    commands: dict[str, str] = field(default_factory=dict)  # by host, where each has its own: `h0: torchrun …`
     services: list[subprocess.Popen[str]] = field(default_factory=list)  # that faults have started
     _keeper: subprocess.Popen[str] | None = None
 

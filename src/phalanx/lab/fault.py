@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must be found: the cause's name, its symptom, the hosts to be named, and when it can be seen."""
+    """What must be found: the cause's name (none: the bed is healthy), its symptom, the hosts to be named, and when it can be seen."""
 
-    cause: str
+    cause: str = ""
     symptom: str = "comm.setup-failure"
     hosts: tuple[str, ...] = ()
     at_least: int = 2  # hosts that the fault needs to show
     found_by: str = "check"  # or run: it happens in the middle of a job
     also: tuple[str, ...] = ()  # other names under which it is found rightly
+    only_outside: bool = False  # it lies in how hosts are reached or in launch commands, which ranks do not see
     held_back: bool = False  # only for scores: nothing is changed for its sake
 
 

@@ -33,14 +33,21 @@ class Host:
     @property
     def entry(self) -> list[str]:
         """The command that enters the namespaces, without the job's variables."""
+        return self._enter(Path.cwd())
+
+    def _enter(self, folder: Path) -> list[str]:
         user = ["-U", "--preserve-credentials"] if self.user_namespace else []
-        return ["nsenter", "-t", str(self.pid), *user, "-n", "-u", "-m", "-i", "-p", "-W", str(Path.cwd())]
+        return ["nsenter", "-t", str(self.pid), *user, "-n", "-u", "-m", "-i", "-p", "-W", str(folder)]
 
     @property
     def prefix(self) -> list[str]:
         """What to put before a command to run it here as a rank of the job, so that it ends when the entering process is killed."""
+        return self.in_folder(Path.cwd())
+
+    def in_folder(self, folder: Path) -> list[str]:
+        """The same in another folder than this process's own."""
         limits = ["prlimit", *self.limits] if self.limits else []
-        return [*self.entry, "--", "setpriv", "--pdeathsig", "KILL", *limits, "env", *self._settings()]
+        return [*self._enter(folder), "--", "setpriv", "--pdeathsig", "KILL", *limits, "env", *self._settings()]
 
     def _settings(self) -> list[str]:
         unset = [item for name, value in self.variables.items() if value == UNSET for item in ("-u", name)]

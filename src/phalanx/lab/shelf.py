@@ -47,6 +47,8 @@ def remember(bed: Bed, name: str) -> None:
         "switch": bed.switch_pid,
         "user": bed.user_namespace,
         "applied": bed.applied,
+        "command": bed.command,
+        "commands": bed.commands,
         "hosts": hosts,
     }
     path = shelf() / f"{name}.json"
@@ -69,6 +71,7 @@ def recall(name: str) -> Bed:
     bed = Bed(len(told["hosts"]), stay=True)
     bed.keeper_pid, bed.folder = told["keeper"], Path(told["folder"])
     bed.switch_pid, bed.user_namespace, bed.applied = told["switch"], told["user"], told["applied"]
+    bed.command, bed.commands = told.get("command", ""), told.get("commands", {})
     for one in told["hosts"]:
         host = Host(one["name"], one["number"], one["pid"], one["address"], one["address6"], bed.folder / one["name"])
         host.user_namespace, host.variables, host.limits = bed.user_namespace, one["variables"], one["limits"]

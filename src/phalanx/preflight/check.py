@@ -66,6 +66,8 @@ def gather(
     """The facts of every party, asked at once; a party that does not answer is itself a finding."""
     options.say(f"asking {len(parties)} part{'ies' if len(parties) > 1 else 'y'} for facts")
     args = {"environment": dict(options.environment), "paths": list(options.paths), "code": list(options.code)}
+    if options.launch.prefix:
+        args["programs"] = [f"{options.launch.prefix}/bin/{name}" for name in ("orted", "prted")]
     named: list[Party] = []
     witnesses: list[Witness] = []
     silent: list[CheckFact] = []

@@ -51,6 +51,7 @@ class LaunchLine:
     options: Mapping[str, str] = field(default_factory=dict)  # torchrun's, as given
     ranks: int | None = None  # that mpirun is asked to start
     slots: Mapping[str, int] = field(default_factory=dict)  # by host
+    prefix: str = ""  # where mpirun is to look for itself on the hosts
     may_share: bool = False  # more ranks than slots are allowed
 
 
@@ -78,7 +79,7 @@ def _read(command: Sequence[str], own: bool) -> LaunchLine:
     if program in ("torchrun", "torchrun.py"):
         return _torchrun(rest, own)
     if program.startswith("mpi") or program in ("prterun", "orterun", "horovodrun"):
-        return _mpirun(program, rest)
+        return _mpirun(program, command[0], rest)
     return LaunchLine(scripts=_script(rest))
 
 
@@ -101,11 +102,13 @@ def _torchrun(words: list[str], own: bool) -> LaunchLine:
     return LaunchLine("torchrun", variables, () if is_module else _script(words[at:]), options=options)
 
 
-def _mpirun(program: str, words: list[str]) -> LaunchLine:
+def _mpirun(program: str, called: str, words: list[str]) -> LaunchLine:
     variables: dict[str, str] = {}
     slots: dict[str, int] = {}
     ranks: int | None = None
     may_share = False
+    # Called by its whole path, mpirun looks for its daemon under the same one on all hosts.
+    prefix = str(PurePath(called).parent.parent) if called.startswith("/") and program != "horovodrun" else ""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         name, following = words[at], words[at + 1 : at + 3]
@@ -122,6 +125,8 @@ def _mpirun(program: str, words: list[str]) -> LaunchLine:
         elif name in ("--mca", "-mca", "--gmca") and len(following) == 2:
             variables[f"OMPI_MCA_{following[0]}"] = following[1]
             taken = 2
+        elif name in ("--prefix", "-prefix") and following:
+            prefix = following[0].rstrip("/")
         elif name in _INTERFACES and following:
             variables |= {"HOROVOD_GLOO_IFACE": following[0], "NCCL_SOCKET_IFNAME": following[0]}
         may_share = may_share or "oversubscribe" in f"{name} {following[0] if following and taken else ''}".lower()
@@ -134,6 +139,7 @@ def _mpirun(program: str, words: list[str]) -> LaunchLine:
         frozenset([library]),
         ranks=ranks,
         slots=slots,
+        prefix=prefix,
         may_share=may_share,
     )
 

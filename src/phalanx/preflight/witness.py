@@ -15,6 +15,7 @@ INNER = (
     "docker", "br-", "virbr", "cni", "podman", "lxc", "lxdbr", "vmnet", "vboxnet", "veth", "cali", "flannel", "kube", "nodelocaldns", "tunl",
     "tailscale", "dummy",
 )  # fmt: skip
+_FROM_FILES = ("NCCL_", "OMPI_MCA_")
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 
 
@@ -61,12 +62,19 @@ class Witness:
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
-        """The variables whose values were told; what NCCL reads from its files stands where the environment has nothing."""
+        """The variables whose values were told; what NCCL and Open MPI read from their files stands where the environment has nothing."""
         environment = self.section("environment")
         found: dict[str, str] = {}
         for written in reversed(list(environment.get("files", {}).values())):  # the system's file counts least
-            found.update({name: value for name, value in written.items() if name.startswith("NCCL_")})
+            found.update({name: value for name, value in written.items() if name.startswith(_FROM_FILES)})
         return {**found, **environment.get("variables", {})}
+
+    def file_of(self, name: str) -> str | None:
+        """The file that sets a variable; None if the environment does."""
+        environment = self.section("environment")
+        if name in environment.get("variables", {}):
+            return None
+        return next((path for path, written in environment.get("files", {}).items() if name in written), None)
 
     def variable(self, name: str) -> str | None:
         """One variable; None if it is not set."""

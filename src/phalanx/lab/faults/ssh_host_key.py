@@ -4,7 +4,7 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.ssh import start_ssh
 
-EXPECTED = Expected(cause="ssh-host-key-changed", hosts=("h1",))
+EXPECTED = Expected(cause="ssh-host-key-changed", only_outside=True, hosts=("h1",))
 
 
 def apply(bed: Bed, host: str = "h1") -> None:

@@ -4,7 +4,7 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.ssh import start_ssh
 
-EXPECTED = Expected(cause="ssh-key-refused", hosts=("h1", "h2"), at_least=3, held_back=True)
+EXPECTED = Expected(cause="ssh-key-refused", only_outside=True, hosts=("h1", "h2"), at_least=3, held_back=True)
 
 
 def apply(bed: Bed) -> None:

@@ -6,7 +6,7 @@ from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 from phalanx.lab.ssh import start_ssh
 
-EXPECTED = Expected(cause="ssh-path-incomplete", hosts=("h1",), also=("ssh-path",))
+EXPECTED = Expected(cause="ssh-path-incomplete", only_outside=True, hosts=("h1",), also=("ssh-path",))
 _KEPT = ("sh", "bash", "env", "cat", "ls", "sed", "uname")
 
 

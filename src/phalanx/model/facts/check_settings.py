@@ -76,11 +76,13 @@ FACTS = (
     ),
     _fact(
         "variable-misspelt",
-        "{name} on {hosts} is read by nothing; {library} reads {meant}",
+        "{name}{file? in {file}} on {hosts} is read by nothing; {library} reads {meant}",
         name="str",
         library="str",
         meant="str",
         value="str",
+        file="str",
+        exported="bool",
     ),
     _fact(
         "stray-characters-in-value",

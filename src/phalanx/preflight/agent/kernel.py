@@ -115,18 +115,20 @@ def plain(address: str) -> str:
     return address[7:] if address.startswith("::ffff:") and "." in address else address
 
 
-def route_to(address: str) -> dict[str, Any]:
-    """The interface and the gateway towards an address; `{"error": number}` if the kernel knows no way."""
+def route_to(address: str, source: str = "") -> dict[str, Any]:
+    """The interface and the gateway towards an address, for what comes from a source; `{"error": number}` if the kernel knows no way."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     raw = socket.inet_pton(family, address)
-    body = struct.pack("=BBBBBBBBI", family, len(raw) * 8, 0, 0, 0, 0, 0, 0, 0)
+    body = struct.pack("=BBBBBBBBI", family, len(raw) * 8, len(raw) * 8 if source else 0, 0, 0, 0, 0, 0, 0)
     body += struct.pack("=HH", 4 + len(raw), 1) + raw
+    if source:
+        body += struct.pack("=HH", 4 + len(raw), 2) + socket.inet_pton(family, source)
     found: dict[str, Any] = {}
     try:
-        for kind, data in _ask(_GET_ROUTE, body, 1):
+        for kind, data in ask(_GET_ROUTE, body, 1):
             if kind == 2:
                 return {"error": -struct.unpack_from("=i", data)[0]}
-            for number, value in _attributes(data[12:]):
+            for number, value in attributes(data[12:]):
                 if number == 4:
                     found["interface"] = socket.if_indextoname(struct.unpack("=I", value)[0])
                 elif number == 5:
@@ -145,11 +147,11 @@ def neighbour_is_missing(address: str) -> bool:
     family = socket.AF_INET6 if ":" in hop else socket.AF_INET
     wanted = socket.inet_pton(family, hop)
     try:
-        for kind, data in _ask(_GET_NEIGHBOUR, struct.pack("=BxxxiHBB", family, 0, 0, 0, 0), 0x301):
+        for kind, data in ask(_GET_NEIGHBOUR, struct.pack("=BxxxiHBB", family, 0, 0, 0, 0), 0x301):
             if kind != 28:
                 continue
             index, state = struct.unpack_from("=iH", data, 4)
-            if dict(_attributes(data[12:])).get(1) != wanted:
+            if dict(attributes(data[12:])).get(1) != wanted:
                 continue
             # Two interfaces of one network know the same neighbour, each for itself.
             if not route.get("interface") or socket.if_indextoname(index) == route["interface"]:
@@ -159,7 +161,8 @@ def neighbour_is_missing(address: str) -> bool:
     return False
 
 
-def _ask(what: int, body: bytes, flags: int) -> list[tuple[int, bytes]]:
+def ask(what: int, body: bytes, flags: int) -> list[tuple[int, bytes]]:
+    """A question to the kernel over netlink: kind and body of each part of the answer."""
     found: list[tuple[int, bytes]] = []
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as asker:
         asker.settimeout(1.0)
@@ -176,7 +179,8 @@ def _ask(what: int, body: bytes, flags: int) -> list[tuple[int, bytes]]:
                 data = data[(length + 3) & ~3 :]
 
 
-def _attributes(data: bytes) -> list[tuple[int, bytes]]:
+def attributes(data: bytes) -> list[tuple[int, bytes]]:
+    """The numbered values at the end of such a part."""
     found = []
     while len(data) >= 4:
         length, kind = struct.unpack_from("=HH", data)

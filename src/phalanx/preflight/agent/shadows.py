@@ -1,8 +1,9 @@
-"""Section `shadows`: files in the current folder or in PYTHONPATH that Python would import in place of an installed framework."""
+"""Section `shadows`: files that Python would import in place of an installed framework: of the current folder, PYTHONPATH, or a .pth file."""
 
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ def shadows(setting: Setting) -> dict[str, dict[str, str]]:
     except ImportError:
         return {}
     given = [part for part in setting.environment.get("PYTHONPATH", "").split(os.pathsep) if part]
-    folders = list(dict.fromkeys([os.getcwd(), *map(os.path.abspath, given)]))
+    # In the order in which the job's interpreter looks; what .pth files have added stands in sys.path.
+    folders = list(dict.fromkeys([os.getcwd(), *map(os.path.abspath, given), *map(os.path.abspath, sys.path)]))
     found: dict[str, dict[str, str]] = {}
-    for name in _NAMES:
+    for name in _NAMES:  # the first that is found counts
         file = next((path for folder in folders for path in _files(folder, name) if os.path.exists(path)), None)
         if file is None:
             continue

@@ -75,7 +75,7 @@ def environment(setting: Setting) -> dict[str, Any]:
             shown[name] = "[redacted]"
         else:
             shown[name] = value[:20000]
-    return {"variables": shown, "others": sorted(others), "files": nccl_files(setting.environment)}
+    return {"variables": shown, "others": sorted(others), "files": {**nccl_files(setting.environment), **mca_files(setting.environment)}}
 
 
 def nccl_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -89,6 +89,24 @@ def nccl_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
         except OSError:
             continue
         found[path] = {name: value for name, value in pairs if not name.startswith("#")}
+    return found
+
+
+def mca_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Parameters of Open MPI from its files, under the names that they have as variables; the user's file goes before the system's."""
+    home = variables.get("HOME") or os.path.expanduser("~")
+    prefixes = [variables[name] for name in ("OPAL_PREFIX", "MPI_HOME", "OMPI_HOME") if variables.get(name)]
+    places = [os.path.join(home, ".openmpi", "mca-params.conf")]
+    places += [os.path.join(prefix, "etc", "openmpi-mca-params.conf") for prefix in prefixes]
+    places.append("/etc/openmpi/openmpi-mca-params.conf")
+    found = {}
+    for path in places:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                pairs = [line.partition("#")[0].partition("=") for line in file.read(65536).splitlines()]
+        except OSError:
+            continue
+        found[path] = {"OMPI_MCA_" + name.strip(): value.strip() for name, mark, value in pairs if mark and name.strip()}
     return found
 
 

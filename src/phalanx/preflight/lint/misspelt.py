@@ -50,8 +50,13 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
                 found.setdefault((name, meant), []).append(one.label)
     for (name, meant), labels in found.items():
         reader = known_names().get(meant, "the launcher")
-        value = next((one.variable(name) for one in witnesses if one.label == labels[0]), None) or ""
-        yield observe("variable-misspelt", tuple(labels), name=name, library=reader, meant=meant, value=value or None)
+        first = next(one for one in witnesses if one.label == labels[0])
+        file, value = first.file_of(name), first.variable(name) or None
+        if file is not None:  # as it is written there
+            name, meant = name.removeprefix("OMPI_MCA_"), meant.removeprefix("OMPI_MCA_")
+        yield observe(
+            "variable-misspelt", tuple(labels), name=name, library=reader, meant=meant, value=value, file=file, exported=file is None
+        )
 
 
 def meant_by(name: str, present: set[str]) -> str | None:

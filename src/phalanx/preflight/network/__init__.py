@@ -13,6 +13,7 @@ from phalanx.preflight.network import survey as phases
 from phalanx.preflight.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
 from phalanx.preflight.network.blocked import judge_interfaces, judge_routes, judge_translated, make_table
 from phalanx.preflight.network.columns import judge_columns
+from phalanx.preflight.network.detours import judge_detours
 from phalanx.preflight.network.flows import judge_flows
 from phalanx.preflight.network.nodes import find_nodes
 from phalanx.preflight.network.quality import judge_idle, judge_sizes, judge_speed, suspects
@@ -56,6 +57,8 @@ def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], opti
     phases.listen(talk, seen)
     since = time.monotonic()  # what answers has done so at once, and is idle from then on
     phases.call_all(talk, seen, phases.plan_calls(seen, store_targets(seen, witnesses)), options.timeout)
+    if any(not one.answered for one in seen.mesh().values()):
+        phases.ask_ways(talk, seen)
     if options.large:
         if any(one.answered and one.large != "ok" for one in seen.mesh().values()):
             options.say("finding the size that passes")
@@ -73,6 +76,7 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[CheckFact]:
     found += judge_translated(table)
     found += judge_interfaces(table)
     found += judge_routes(table)
+    found += judge_detours(table)
     columns = judge_columns(table)
     found += columns
     closed = {label for reading in columns for label in reading.accused}

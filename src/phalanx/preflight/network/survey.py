@@ -35,6 +35,7 @@ class Survey:
     half_open: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
     sizes: dict[tuple[int, int], dict[int, str]] = field(default_factory=dict)  # pair → segment → how far it came
     speeds: dict[tuple[int, int], list[Mapping[str, Any]]] = field(default_factory=dict)
+    ways: dict[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)  # by the kernel of the first, to the second
     idle: list[Mapping[str, Any]] = field(default_factory=list)
     idle_s: float = 0.0
     _mesh: dict[tuple[int, int], Called] = field(default_factory=dict)
@@ -102,6 +103,22 @@ def plan_calls(survey: Survey, store: Mapping[int, tuple[str, int, str]]) -> dic
                     targets += _flows(node.number, other.number, other.address, there, len(nodes))
         plan[node.number] = {"targets": targets, "mesh": mesh}
     return plan
+
+
+def ask_ways(talk: Talk, survey: Survey) -> None:
+    """Where a call failed: which way the kernels at both ends would send."""
+    failed = {pair for pair, one in survey.mesh().items() if not one.answered}
+    pairs: dict[int, list[int]] = {}
+    for source, target in sorted(failed | {(target, source) for source, target in failed}):
+        if family_of(survey.nodes[source].address) == family_of(survey.nodes[target].address):
+            pairs.setdefault(source, []).append(target)
+    args = {
+        number: {"pairs": [[survey.nodes[number].address, survey.nodes[other].address] for other in others]}
+        for number, others in pairs.items()
+    }
+    for number, told in talk.ask("routes", args, 2.0).items():
+        for other, way in zip(pairs[number], told, strict=False):
+            survey.ways[(number, other)] = way
 
 
 def _is_partner(step: int, count: int) -> bool:
