@@ -49,18 +49,19 @@ def score_fault(fault: Fault, way: str, count: int) -> Score | None:
     said = tuple(
         f"{one['cause']} ({', '.join(one['culprit_hosts'])})" for report in reports for one in report["findings"]
     )
-    return Score(fault.name, way, verdict_on(expected, reports), took, said, expected.held_back)
+    verdict = verdict_on(expected, reports, {host.name for host in bed})
+    return Score(fault.name, way, verdict, took, said, expected.held_back)
 
 
-def verdict_on(expected: Expected, reports: Sequence[Mapping[str, Any]]) -> str:
-    """By the first finding of any report, and by everybody who is accused in any."""
+def verdict_on(expected: Expected, reports: Sequence[Mapping[str, Any]], everybody: set[str]) -> str:
+    """By the first finding of any report, and by who is accused in any; what is said of all hosts accuses none."""
     findings = [one for report in reports for one in report["findings"]]
     if not expected.cause:
         return "alarm" if findings else "quiet" if reports else "missed"
     if not findings:
         return "missed"
     firsts = {report["findings"][0]["cause"] for report in reports if report["findings"]}
-    accused = {host for one in findings for host in one["culprit_hosts"]}
+    accused = {host for one in findings if set(one["culprit_hosts"]) != everybody for host in one["culprit_hosts"]}
     is_innocent_accused = bool(expected.hosts) and not accused <= set(expected.hosts)
     return "found" if firsts & {expected.cause, *expected.also} and not is_innocent_accused else "vague"
 

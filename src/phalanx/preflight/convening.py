@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from phalanx.model import Report
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import name_all, name_ranks
+from phalanx.preflight.alone import seen_from_here
 from phalanx.preflight.check import examine
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.meeting.gathering import Gatherer, Gathering
 from phalanx.preflight.meeting.seat import Seat, local_folder
-from phalanx.preflight.network.talks import called_of
-from phalanx.preflight.network.words import done_to, icmp_words
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
 
@@ -87,7 +85,7 @@ def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report
     else:  # launchers start ranks where they are called, and that is mostly a folder that all nodes share
         place, way = Path.cwd() / f"phalanx-check-{seat.job}", f"the folder {Path.cwd()}"
         way += f" or {seat.store[0]}:{seat.store[1]} (MASTER_ADDR)" if seat.store is not None else ""
-    by_network = convening.meet is None and not seat.is_local
+    by_network = convening.meet is None and not seat.is_local and options.network
     gatherer = _gatherer(seat, place, by_network, convening)
     try:
         found = gatherer.gather(options.say)
@@ -106,7 +104,7 @@ def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -
     try:
         return Gatherer(seat, place, by_network, convening.wait)
     except OSError as error:
-        if by_network and seat.store is not None:
+        if by_network:
             return Gatherer(seat, None, by_network, convening.wait)
         raise CheckError(
             f"rank {seat.rank} of {seat.size} cannot use {place.parent} to meet the others: {error.strerror or error}. Give --meet with a "
@@ -144,38 +142,8 @@ def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
         absent=name_ranks(absent),
         seconds=round(found.waited, 1),
         way=way,
+        heard=name_all(f"rank {one.rank} on {one.host}" for one in found.heard if one.rank not in came) or None,
     )
-    return [fact, *_store_seen_from_here(seat, found)]
-
-
-def _store_seen_from_here(seat: Seat, found: Gathering) -> list[CheckFact]:
-    """What a call to the very address and port gives where the job would meet, if rank 0 is among those who are missing."""
-    if seat.store is None or any(0 in party.ranks for party in found.parties):
-        return []
-    address, port = seat.store
-    target = {"id": [0, -1, "store"], "address": address, "port": port}
-    args = {"token": "alone", "label": socket.gethostname(), "timeout": 2.0, "targets": [target]}
-    try:
-        rows = this_machine().ask("connect", args, 10.0)
-    except AgentError:
-        return []
-    calls = [called_of(row) for row in rows if "fine" not in row]
-    if not calls or calls[0].outcome == "unresolved":
-        return []  # the facts say it
-    one, label = calls[0], socket.gethostname()
-    return [
-        observe(
-            "meeting-place-not-reached",
-            (label,),
-            address=f"{address}:{port}",
-            host=address,
-            port=port,
-            outcome=one.outcome,
-            how=done_to(one.outcome),
-            refused=one.outcome == "refused",
-            dropped=one.outcome in ("silent", "rejected", "no-neighbour"),
-            foreign=one.outcome in ("foreign", "mute", "closed"),
-            banner=repr(one.banner.strip()) if one.banner.strip() else None,
-            icmp=icmp_words([one]) or None,
-        )
-    ]
+    if seat.store is None or 0 in came:
+        return [fact]
+    return [fact, *seen_from_here(seat.store, alone=len(found.parties) == 1 and not found.heard, size=found.size)]

@@ -6,7 +6,7 @@ from phalanx.lab.services import listen
 
 EXPECTED = Expected(
     cause="foreign-service-on-port",
-    hosts=("h0",),
+    hosts=("h0", "h1"),
     also=("master-addr-nobody",),
     at_least=3,
 )

@@ -3,7 +3,7 @@
 from phalanx.lab.bed import Bed
 from phalanx.lab.fault import Expected
 
-EXPECTED = Expected(cause="master-addr-loopback", symptom="comm.hang-timeout", hosts=("h1", "h2"))
+EXPECTED = Expected(cause="master-addr-loopback", symptom="comm.hang-timeout", hosts=("h0", "h1", "h2"))
 
 
 def apply(bed: Bed, address: str = "localhost") -> None:

@@ -238,8 +238,9 @@ FACTS = (
     ),
     _fact(
         "rank-did-not-come-to-the-check",
-        "Of {size} parties, {absent} did not join the check within {seconds} s by {way}",
+        "Of {size} parties, {absent} did not join the check within {seconds} s by {way}{heard?; {heard} is running and heard on the link, but no connection comes about}",
         size="int",
+        heard="str",
         absent="str",
         seconds="float",
         way="str",

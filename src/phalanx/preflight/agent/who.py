@@ -75,7 +75,11 @@ def environment(setting: Setting) -> dict[str, Any]:
             shown[name] = "[redacted]"
         else:
             shown[name] = value[:20000]
-    return {"variables": shown, "others": sorted(others), "files": {**nccl_files(setting.environment), **mca_files(setting.environment)}}
+    return {
+        "variables": shown,
+        "others": sorted(others),
+        "files": {**nccl_files(setting.environment), **mca_files(setting.environment)},
+    }
 
 
 def nccl_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -106,7 +110,9 @@ def mca_files(variables: dict[str, str]) -> dict[str, dict[str, str]]:
                 pairs = [line.partition("#")[0].partition("=") for line in file.read(65536).splitlines()]
         except OSError:
             continue
-        found[path] = {"OMPI_MCA_" + name.strip(): value.strip() for name, mark, value in pairs if mark and name.strip()}
+        found[path] = {
+            "OMPI_MCA_" + name.strip(): value.strip() for name, mark, value in pairs if mark and name.strip()
+        }
     return found
 
 

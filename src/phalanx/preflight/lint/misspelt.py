@@ -55,7 +55,14 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
         if file is not None:  # as it is written there
             name, meant = name.removeprefix("OMPI_MCA_"), meant.removeprefix("OMPI_MCA_")
         yield observe(
-            "variable-misspelt", tuple(labels), name=name, library=reader, meant=meant, value=value, file=file, exported=file is None
+            "variable-misspelt",
+            tuple(labels),
+            name=name,
+            library=reader,
+            meant=meant,
+            value=value,
+            file=file,
+            exported=file is None,
         )
 
 

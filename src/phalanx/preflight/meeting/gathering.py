@@ -1,7 +1,7 @@
 """Brings the ranks of a launcher together by every way at once, so that the meeting does not depend on what the check tests.
 
-Each rank shows itself in a folder that they may share. Where that does not bring all of them together, rank 0 also listens where the job would
-meet, and the others look for it there. The lowest rank leads as soon as all are here, or when nobody more comes.
+Each rank shows itself in a folder that they may share. Where that does not bring all of them together, they also look for each other where the job
+would meet, and on the link. Whoever is joined with most leads, as soon as all are here or nobody more comes.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.preflight.meeting.folder import FolderChannel, Here, Presence
+from phalanx.preflight.meeting.links import Guest
+from phalanx.preflight.meeting.mesh import Mesh
 from phalanx.preflight.meeting.seat import Seat
-from phalanx.preflight.meeting.store import Reception, Visitor
 from phalanx.preflight.parties import Party, this_machine
 
 _POLL_S = 0.03
 _FOLDER_ALONE_S = 0.5  # before the network is tried too
-_QUIET_S = 4.0  # without a newcomer, when some are here
-_LONELY_S = 8.0  # when nobody else is
+_QUIET_S = 3.0  # without a newcomer, when some are here
+_LONELY_S = 5.0  # when nobody else is
+_JOINING_S = 2.2  # when all are known of, for those who are not joined yet: as long as a call may take
+_STUCK_S = 2.0  # after which the lowest leads, whatever the others say of themselves
 _SLACK = 3.0  # times the spread of the arrivals, and the time that this process took to start
 
 
@@ -35,6 +37,7 @@ class Gathering:
     parties: list[Party] = field(default_factory=list)
     waited: float = 0.0
     size: int = 0  # by what most were told
+    heard: list[Guest] = field(default_factory=list)  # that run, and with whom no connection came about
 
 
 class Gatherer:
@@ -42,11 +45,11 @@ class Gatherer:
 
     def __init__(self, seat: Seat, folder: Path | None, by_network: bool, wait: float) -> None:
         self._seat, self._wait = seat, wait
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        self._by_network = by_network and seat.store is not None
-        self._presence = Presence(folder, seat, self._name) if folder is not None else None
-        self._reception: Reception | None = None
-        self._visitor: Visitor | None = None
+        host = socket.gethostname()
+        self._me = Guest(seat.rank, f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}", host, seat.size)
+        self._by_network = by_network
+        self._presence = Presence(folder, seat, self._me.name) if folder is not None else None
+        self._mesh: Mesh | None = None
         self._asked: list[str] = []
 
     def gather(self, say: Callable[[str], None]) -> Gathering:
@@ -58,86 +61,88 @@ class Gatherer:
             if self._is_dismissed():
                 return Gathering(leads=False)
             here = self._presence.others() if self._presence is not None else []
-            names = {self._name, *(one.name for one in here), *(self._reception.parties if self._reception else ())}
+            guests = self._mesh.guests() if self._mesh is not None else {}
+            names = {self._me.name, *(one.name for one in here), *guests}
             if names - known:
                 known |= names
                 arrived = now
-            sizes = [self._seat.size, *(one.size for one in here), *self._sizes_told()]
+            sizes = [self._seat.size, *(one.size for one in here), *(one.size for one in guests.values())]
             say(f"{len(names)} of {max(sizes)} ranks are here")
+            until = self._until(began, arrived, len(names), max(sizes))
             if self._is_led():
                 pass  # answered by threads of their own
-            elif len(names) >= max(sizes) or now > self._until(began, arrived, len(names)):
-                if (led := self._lead(here, now - began, sizes)) is not None:
+            elif len(names) >= max(sizes) or now > until:
+                if (led := self._lead(here, now - began, sizes, now > until + _STUCK_S)) is not None:
                     return led
-            elif now - began > _FOLDER_ALONE_S:
-                self._try_network()
+            elif now - began > _FOLDER_ALONE_S and self._by_network and self._mesh is None:
+                self._mesh = Mesh(self._seat, self._me, self._wait)
+            if self._mesh is not None:
+                self._mesh.also = frozenset(one.name for one in here if one.name != self._me.name)
             time.sleep(_POLL_S)
 
     def close(self) -> None:
         """Let everybody go, and put everything away."""
-        for one in (self._reception, self._visitor):
-            if one is not None:
-                one.close()
+        if self._mesh is not None:
+            self._mesh.close()
         if self._presence is not None:
             self._presence.leave(self._asked)
 
-    def _until(self, began: float, arrived: float, count: int) -> float:
+    def _until(self, began: float, arrived: float, count: int, size: int) -> float:
         """When to go on without the missing: patience grows with how slowly ranks come."""
+        last = began + self._wait
+        if self._mesh is not None and len(self._mesh.known()) >= size:
+            return min(last, arrived + _JOINING_S)
         if count == 1:
-            return began + min(self._wait, max(_LONELY_S, _SLACK * _age()))
+            return min(last, began + max(_LONELY_S, _SLACK * _age()))
         spread = arrived - began
-        return min(began + self._wait, arrived + max(_QUIET_S, _SLACK * spread, _SLACK * _age()))
+        return min(last, arrived + max(_QUIET_S, _SLACK * spread, _SLACK * _age()))
 
     def _is_dismissed(self) -> bool:
-        return any(one is not None and one.dismissed.is_set() for one in (self._presence, self._visitor))
+        return any(one is not None and one.dismissed.is_set() for one in (self._presence, self._mesh))
 
     def _is_led(self) -> bool:
         """Whether another rank leads; its probes want the store's port free."""
         if self._presence is not None and self._presence.has_leader():
-            for one in (self._reception, self._visitor):
-                if one is not None:
-                    one.close()
+            if self._mesh is not None:
+                self._mesh.stop_looking()
             return True
-        return self._visitor is not None and self._visitor.is_served
+        return self._mesh is not None and self._mesh.is_led
 
     def _ranks(self, number: int) -> tuple[int, ...]:
         """A node's number is no rank."""
         return () if self._seat.is_node else (number,)
 
-    def _sizes_told(self) -> list[int]:
-        return list(self._reception.sizes.values()) if self._reception else []
+    def _is_mine(self, here: list[Here], is_stuck: bool) -> bool:
+        """Whether this rank is the one to lead."""
+        joined = self._mesh.guests() if self._mesh is not None else {}
+        mates = [one for one in here if one.name != self._me.name and (is_stuck or one.name not in joined)]
+        if any((one.rank, one.name) < (self._me.rank, self._me.name) for one in mates):
+            return False
+        if is_stuck:
+            return all(self._me < guest for guest in joined.values())
+        return self._mesh is None or self._mesh.leads()
 
-    def _try_network(self) -> None:
-        if not self._by_network:
-            return
-        if self._seat.rank != 0:
-            self._visitor = self._visitor or Visitor(self._seat, self._name, self._wait)
-        elif self._reception is None:
-            self._by_network = False
-            with suppress(OSError):  # no port: the facts say who has it
-                self._reception = Reception(self._seat)
-
-    def _lead(self, here: list[Here], waited: float, sizes: list[int]) -> Gathering | None:
+    def _lead(self, here: list[Here], waited: float, sizes: list[int], is_stuck: bool) -> Gathering | None:
         """Lead those who are here; None if another one is to do it."""
-        if self._presence is not None and here and here[0].name != self._name:
+        if not self._is_mine(here, is_stuck) or (self._mesh is not None and not self._mesh.claim()):
             return None
         if self._presence is not None and not self._presence.claim():
             return None
-        for way in (self._reception, self._visitor):
-            if way is not None:
-                way.close()
         me = this_machine(socket.gethostname())
         parties = [me.renamed("", me.host, self._ranks(self._seat.rank))]
-        others = [one for one in here if one.name != self._name]
+        others = [one for one in here if one.name != self._me.name]
         if self._presence is not None:
             self._asked = [one.name for one in others]
             folder = self._presence.folder
             parties += [Party("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in others]
-        seen = {one.name for one in here}
-        if self._reception is not None:
-            parties += [party for name, party in self._reception.parties.items() if name not in seen]
+        absent: list[Guest] = []
+        if self._mesh is not None:
+            parties += self._mesh.parties({one.name for one in here})
+            joined = self._mesh.guests()
+            absent = [one for name, one in self._mesh.heard.items() if name not in joined]
         parties[1:] = sorted(parties[1:], key=lambda party: party.ranks)
-        return Gathering(True, parties, waited, max(set(sizes), key=lambda size: (sizes.count(size), size)))
+        size = max(set(sizes), key=lambda size: (sizes.count(size), size))
+        return Gathering(True, parties, waited, size, absent)
 
 
 def _age() -> float:

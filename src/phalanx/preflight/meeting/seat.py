@@ -55,17 +55,27 @@ def seat_of(variables: Mapping[str, str]) -> Seat | None:
         if not (rank.isdigit() and size.isdigit() and int(size) > 1):
             continue
         local = variables.get(local_name, "")
-        address, port = variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")
         return Seat(
             rank=int(rank),
             size=int(size),
             local=int(local) if local.isdigit() else None,
             job=_job(variables),
-            store=(address, int(port)) if address and port.isdigit() else None,
+            store=_store(variables),
             is_node=rank_name == "PET_NODE_RANK",
             store_is_up=variables.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() in ("true", "1"),
         )
     return None
+
+
+def _store(variables: Mapping[str, str]) -> tuple[str, int] | None:
+    """Where the job would meet: by the ranks' own variables, or by what torchrun is told on the nodes."""
+    endpoint, mark, end = variables.get("PET_RDZV_ENDPOINT", "").rpartition(":")
+    told = (
+        (variables.get("MASTER_ADDR", ""), variables.get("MASTER_PORT", "")),
+        (variables.get("PET_MASTER_ADDR", ""), variables.get("PET_MASTER_PORT", "29500")),
+        (endpoint.strip("[]"), end) if mark else (end, "29400"),
+    )
+    return next(((address, int(port)) for address, port in told if address and port.isdigit()), None)
 
 
 def _job(variables: Mapping[str, str]) -> str:

@@ -35,7 +35,9 @@ class Survey:
     half_open: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict)
     sizes: dict[tuple[int, int], dict[int, str]] = field(default_factory=dict)  # pair → segment → how far it came
     speeds: dict[tuple[int, int], list[Mapping[str, Any]]] = field(default_factory=dict)
-    ways: dict[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)  # by the kernel of the first, to the second
+    ways: dict[tuple[int, int], Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # by the kernel of the first, to the second
     idle: list[Mapping[str, Any]] = field(default_factory=list)
     idle_s: float = 0.0
     _mesh: dict[tuple[int, int], Called] = field(default_factory=dict)
