@@ -82,6 +82,13 @@ def check(
     ] = None,
     ray: Annotated[str | None, typer.Option(help="Nodes of a Ray cluster: its address, or auto.")] = None,
     meet: Annotated[Path | None, typer.Option(help="Under a launcher: a folder that all ranks share.")] = None,
+    link: Annotated[
+        bool,
+        typer.Option(
+            help="Under a launcher: ranks that do not find each other call out on the local link (multicast, TTL 1).",
+            envvar="PHALANX_CHECK_LINK",
+        ),
+    ] = True,
     to_print: Annotated[bool, typer.Option("--print", help="Under a launcher: only print this rank's facts.")] = False,
     read: Annotated[str | None, typer.Option(help="Judge what ranks printed: a file, or - for standard input.")] = None,
     alone: Annotated[bool, typer.Option(help="Examine this process alone, though a launcher started it.")] = False,
@@ -159,7 +166,7 @@ def check(
         if to_print:
             typer.echo("\n".join(facts_to_print(options)))
             raise typer.Exit(0)
-        convening = Convening(names, tuple(templates), python, wait, meet, alone, ray)
+        convening = Convening(names, tuple(templates), python, wait, meet, alone, link, ray)
         report = _examine(options, convening, read)
     except CheckError as error:
         progress.close()

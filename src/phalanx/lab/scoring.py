@@ -86,7 +86,9 @@ def _as_ranks(bed: Bed, *, shared: bool) -> list[dict[str, Any]]:
         folder.mkdir(exist_ok=True)
         # A PYTHONPATH that the bed sets is part of what is tested.
         path = f"{given}:{_SOURCE}" if (given := host.variables.get("PYTHONPATH")) else _SOURCE
-        started.append(_start([*host.in_folder(folder), "env", f"PYTHONPATH={path}", *_CHECK], folder))
+        started.append(
+            _start([*host.in_folder(folder), "env", "PHALANX_CHECK_LINK=1", f"PYTHONPATH={path}", *_CHECK], folder)
+        )
     return _read(started)
 
 

@@ -32,6 +32,7 @@ class Convening:
     wait: float = 20.0
     meet: Path | None = None
     alone: bool = False
+    link: bool = True  # ranks that do not find each other may call out on the link
     ray: str | None = None  # the address of a cluster, or auto
 
 
@@ -102,10 +103,10 @@ def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report
 
 def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -> Gatherer:
     try:
-        return Gatherer(seat, place, by_network, convening.wait)
+        return Gatherer(seat, place, by_network, convening.wait, convening.link)
     except OSError as error:
         if by_network:
-            return Gatherer(seat, None, by_network, convening.wait)
+            return Gatherer(seat, None, by_network, convening.wait, convening.link)
         raise CheckError(
             f"rank {seat.rank} of {seat.size} cannot use {place.parent} to meet the others: {error.strerror or error}. Give --meet with a "
             "folder that every rank can write, or set MASTER_ADDR and MASTER_PORT, or let all ranks --print and read it by phalanx check --read -"
@@ -146,4 +147,6 @@ def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
     )
     if seat.store is None or 0 in came:
         return [fact]
-    return [fact, *seen_from_here(seat.store, alone=len(found.parties) == 1 and not found.heard, size=found.size)]
+    seen = seen_from_here(seat.store, alone=len(found.parties) == 1 and not found.heard, size=found.size)
+    explained = any(one.fact.id != "check.meeting-place-not-reached" for one in seen)
+    return seen if explained else [fact, *seen]

@@ -43,8 +43,8 @@ class Gathering:
 class Gatherer:
     """One rank that looks for the others."""
 
-    def __init__(self, seat: Seat, folder: Path | None, by_network: bool, wait: float) -> None:
-        self._seat, self._wait = seat, wait
+    def __init__(self, seat: Seat, folder: Path | None, by_network: bool, wait: float, link: bool) -> None:
+        self._seat, self._wait, self._link = seat, wait, link
         host = socket.gethostname()
         self._me = Guest(seat.rank, f"{host}-{os.getpid()}-{uuid.uuid4().hex[:6]}", host, seat.size)
         self._by_network = by_network
@@ -75,7 +75,7 @@ class Gatherer:
                 if (led := self._lead(here, now - began, sizes, now > until + _STUCK_S)) is not None:
                     return led
             elif now - began > _FOLDER_ALONE_S and self._by_network and self._mesh is None:
-                self._mesh = Mesh(self._seat, self._me, self._wait)
+                self._mesh = Mesh(self._seat, self._me, self._wait, self._link)
             if self._mesh is not None:
                 self._mesh.also = frozenset(one.name for one in here if one.name != self._me.name)
             time.sleep(_POLL_S)

@@ -28,7 +28,7 @@ _MOST_CALLED = 64  # neighbours; a large job has ranks enough that find each oth
 class Mesh:
     """This rank's links, which come and go by themselves until it is closed."""
 
-    def __init__(self, seat: Seat, me: Guest, patience: float) -> None:
+    def __init__(self, seat: Seat, me: Guest, patience: float, link: bool) -> None:
         self._seat, self._me, self._patience = seat, me, patience
         self.dismissed = threading.Event()  # whoever led said good-bye
         self._leader: Link | None = None
@@ -44,19 +44,21 @@ class Mesh:
         self._listeners = [one for one in (_listen([0]), self._listen_at_store()) if one is not None]
         own = self._listeners[0].getsockname()[1] if self._listeners else 0
         told = {**me.greeting(), "job": _job(seat), "port": own, "store": _store(seat)}
-        self._beacon = Beacon(told, self._hear_of)
+        self._beacon = Beacon(told, self._hear_of) if link else None
         for listener in self._listeners:
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         if seat.store is not None:
             for port in ports_of(seat):
                 threading.Thread(target=self._keep_calling, args=(seat.store[0], port), daemon=True).start()
         threading.Thread(target=self._beat, daemon=True).start()
-        self._beacon.start()
+        if self._beacon is not None:
+            self._beacon.start()
 
     def stop_looking(self) -> None:
         """Nobody more: the probes look whether the store's port is free. The links stay."""
         self._over.set()
-        self._beacon.close()
+        if self._beacon is not None:
+            self._beacon.close()
         for listener in self._listeners:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
