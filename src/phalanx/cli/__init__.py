@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from phalanx.cli.terminal import install
@@ -71,7 +72,10 @@ def _run() -> None:
 
 def _may_be_a_file(word: str) -> bool:
     """Whether a word may name a script or a checkpoint: without one, what examines them need not be loaded."""
-    return not word.startswith("-") and (word.endswith((".py", ".ipynb")) or os.path.exists(word))  # noqa: PTH110
+    if word.startswith("-"):
+        return False
+    place = Path(word)
+    return place.suffix in (".py", ".ipynb") or place.is_dir() or (place.is_file() and not os.access(word, os.X_OK))
 
 
 def _complete_streams() -> None:
