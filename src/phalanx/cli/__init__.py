@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from phalanx.cli.terminal import install
@@ -74,8 +73,9 @@ def _may_be_a_file(word: str) -> bool:
     """Whether a word may name a script or a checkpoint: without one, what examines them need not be loaded."""
     if word.startswith("-"):
         return False
-    place = Path(word)
-    return place.suffix in (".py", ".ipynb") or place.is_dir() or (place.is_file() and not os.access(word, os.X_OK))
+    if word.endswith((".py", ".ipynb")) or os.path.isdir(word):  # noqa: PTH112 (a word that is too long for a path is none)
+        return True
+    return os.path.isfile(word) and not os.access(word, os.X_OK)  # noqa: PTH113
 
 
 def _complete_streams() -> None:
