@@ -85,7 +85,8 @@ def _own_address(one: Witness, own: Task, witnesses: Sequence[Witness]) -> Itera
 
 def _others(one: Witness, cluster: Cluster, sound: Told) -> Iterable[CheckFact]:
     """What this host takes the other tasks' names for."""
-    owners = {found.own.place: witness for witness, found in sound}
+    places = [found.own.place for _, found in sound]  # of a place that is taken twice nobody is the owner
+    owners = {found.own.place: witness for witness, found in sound if places.count(found.own.place) == 1}
     for task in cluster.tasks:
         found = one.lookup(task.host)
         owner = owners.get(task.place)
