@@ -8,15 +8,6 @@ def _fact(name: str, text: str, /, **fields: str) -> FactType:
 
 
 FACTS = (
-    _fact(
-        "mpi-daemon-missing",
-        "{prefix?mpirun is told --prefix {prefix}, and {hosts} has no {daemon}}{caller?The shell of {hosts} does not find {daemon}, which mpirun of {caller} starts there}",
-        daemon="str",
-        prefix="str",
-        caller="str",
-        advised="str",
-        path="str",
-    ),
     _fact("master-addr-unset", "MASTER_ADDR is not set on {hosts}", value="str"),
     _fact(
         "master-addr-differs",
