@@ -22,8 +22,8 @@ from phalanx.preflight.parties import Party, this_machine
 
 _POLL_S = 0.03
 _FOLDER_ALONE_S = 0.5  # before the network is tried too
-_QUIET_S = 3.0  # without a newcomer, when some are here
-_LONELY_S = 5.0  # when nobody else is
+_QUIET_S = 4.0  # without a newcomer, when some are here
+_LONELY_S = 8.0  # when nobody else is
 _JOINING_S = 2.2  # when all are known of, for those who are not joined yet: as long as a call may take
 _STUCK_S = 2.0  # after which the lowest leads, whatever the others say of themselves
 _SLACK = 3.0  # times the spread of the arrivals, and the time that this process took to start
