@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -148,11 +148,11 @@ def job(folder: Path, commands: Sequence[Sequence[str]], variables: Sequence[dic
             one.wait(30)
 
 
-def by_hand(folder: Path, fault: str, size: int = 3) -> Any:
+def by_hand(folder: Path, fault: str, size: int = 3, more: Mapping[str, str] | None = None) -> Any:
     """One process a rank, each with the variables that PyTorch reads."""
     port = str(free_port())
     shared = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_WORLD_SIZE": str(size)}
-    ranks = [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
+    ranks = [{**(more or {}), **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
     return job(folder, [[sys.executable, "train.py", fault]] * size, ranks)
 
 
@@ -172,10 +172,10 @@ def wait_until_ready(folder: Path, ranks: Sequence[int], seconds: float = 120) -
         time.sleep(0.1)
 
 
-def attach(*arguments: str) -> tuple[dict[str, Any], int, str]:
-    """The report, the status and what was said beside it."""
+def attach(*arguments: str, through: Sequence[str] = ()) -> tuple[dict[str, Any], int, str]:
+    """The report, the status and what was said beside it; `through` is a command that starts it."""
     done = subprocess.run(
-        [sys.executable, "-m", "phalanx", "attach", "--format", "json", *arguments],
+        [*through, sys.executable, "-m", "phalanx", "attach", "--format", "json", *arguments],
         capture_output=True,
         text=True,
         timeout=120,

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from phalanx.attaching.discovery import FoundJob, FoundRank, Process, all_processes, jobs_by_variables, script_of
 from phalanx.attaching.identity import Identity
 
@@ -83,6 +85,14 @@ def test_which_ranks_of_a_node_have_ended() -> None:
     assert FoundJob("job", (one(4, "4"), one(6, "4"))).missing == (5, 7)
     assert FoundJob("job", (one(4, "8"),)).missing == (0, 1, 2, 3, 5, 6, 7)
     assert FoundJob("job", (one(4, ""),)).missing == ()
+
+
+def test_a_rank_whose_variables_may_not_be_read_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {11: {"rank": 0, "size": 2}, 12: {"rank": 1, "size": 2}, 13: None}
+    monkeypatch.setattr("phalanx.attaching.discovery.ask_inside", lambda pid, what: answers[pid])
+    (job,) = jobs_by_variables({pid: Process(pid, 10, 0, "python3", ("python3", "a.py"), None) for pid in answers})
+    assert [(one.process.pid, one.identity.rank) for one in job.ranks] == [(11, 0), (12, 1)]
+    assert job.size == 2
 
 
 def test_what_a_command_line_runs() -> None:

@@ -15,9 +15,16 @@ from phalanx.attaching.rights import what_to_grant
 from phalanx.attaching.state import State, describe
 from phalanx.attaching.target import target_here
 
-from .jobs import SOURCE
+from ..embedded.jobs import prepared
+from ..needs import needs_torch
+from .jobs import SOURCE, attach, by_hand, wait_until_ready
 
 SLEEP = "import time; time.sleep(60)"
+needs_setpriv = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv (util-linux)"
+)
+WITH_SOURCE = {**os.environ, "PYTHONPATH": str(SOURCE)}
+WITHOUT = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
 
 
 @pytest.mark.parametrize(
@@ -63,16 +70,38 @@ def test_without_stacks_it_goes_on_with_proc(tmp_path: Path, monkeypatch: pytest
     assert "rank 0 does nothing" in said
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv (util-linux)")
+@needs_setpriv
 def test_what_root_in_a_container_without_the_capability_is_told() -> None:
     with subprocess.Popen([sys.executable, "-c", SLEEP], env={**os.environ, "RANK": "0", "WORLD_SIZE": "1"}) as rank:
         try:
-            without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-            done = subprocess.run(
-                [*without, sys.executable, "-m", "phalanx", "attach", str(rank.pid)],
-                capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            )  # fmt: skip
+            report, status, err = attach(str(rank.pid), through=WITHOUT)
         finally:
             rank.kill()
-    assert done.returncode == 2
-    assert "SYS_PTRACE" in done.stdout + done.stderr
+    assert status == 2
+    assert "SYS_PTRACE" in f"{report} {err}"
+
+
+def test_a_filter_that_forbids_ptrace_alone_does_not_keep_from_looking() -> None:
+    """Stacks are then taken without pausing the process."""
+    with subprocess.Popen([sys.executable, "-c", SLEEP]) as rank:
+        code = f"import time; from phalanx.run.watch.stacks import take_stacks; time.sleep(1); print(take_stacks([{rank.pid}]))"
+        words = [sys.executable, str(Path(__file__).with_name("forbidding.py")), sys.executable, "-c", code]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=WITH_SOURCE)
+        rank.kill()
+    assert "error=''" in done.stdout, done.stderr
+    assert "<module>" in done.stdout
+
+
+@needs_setpriv
+@needs_torch
+@pytest.mark.job
+@pytest.mark.timeout(300)
+def test_ranks_that_were_started_with_the_variable_tell_themselves(tmp_path: Path) -> None:
+    """py-spy may not look into them: their stacks come over their sockets."""
+    inside = {name: value for name, value in prepared(tmp_path).items() if name in ("PYTHONPATH", "PHALANX")}
+    with by_hand(tmp_path, "sleep", more={**inside, "PHALANX_STALL_AFTER": "600"}) as pids:
+        wait_until_ready(tmp_path, range(3))
+        report, status, err = attach(str(pids[0]), through=WITHOUT)
+        assert status == 1, err
+        assert report["verdict"]["culprit_ranks"] == [1]
+        assert "train.py:20" in str(report["verdict"])

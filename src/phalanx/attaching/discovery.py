@@ -14,6 +14,7 @@ from pathlib import Path
 
 from phalanx.attaching.identity import Identity, identities_of
 from phalanx.attaching.ray_train import is_ray_process, ray_identity
+from phalanx.run.watch.asking import ask_inside
 
 _MOST = 1 << 20  # bytes of an environment or a command line that are read
 
@@ -190,10 +191,17 @@ def jobs_by_variables(processes: Mapping[int, Process]) -> list[FoundJob]:
 
 
 def _told_by(process: Process) -> list[Identity]:
-    """Ray's workers inherit what a scheduler told the node's first process, which is not about them."""
+    """Ray's workers inherit what a scheduler told the node's first process, which is not about them. Where variables may not be
+    read, a rank that was started with PHALANX=1 tells itself."""
+    if process.variables is None:
+        told = ask_inside(process.pid, "who") or {}
+        rank, size = told.get("rank"), told.get("size")
+        if not isinstance(rank, int) or not isinstance(size, int):
+            return []
+        return [Identity("inside", f"inside:{process.parent}", rank, size)]
     if is_ray_process(process.command):
         return [found] if (found := ray_identity(process.pid)) is not None else []
-    return identities_of(process.variables or {})
+    return identities_of(process.variables)
 
 
 def _has_torch(pid: int) -> bool:

@@ -38,14 +38,14 @@ def find_job(pid: int) -> FoundJob:
     processes = all_processes(lambda user: True)
     if pid not in processes:
         raise AttachError(f"there is no process {pid}")
-    if processes[pid].variables is None:
-        if processes[pid].user == os.geteuid():
-            raise AttachError(f"process {pid} may not be read: {what_to_grant()}")
-        raise AttachError(f"process {pid} belongs to another user: run this as that user, or as root")
     user = processes[pid].user
     own = {number: one for number, one in processes.items() if one.user == user}
     found = [job for job in _jobs(own) if _belongs(pid, job, own)]
     if not found:
+        if processes[pid].variables is None:
+            if user == os.geteuid():
+                raise AttachError(f"process {pid} may not be read: {what_to_grant()}")
+            raise AttachError(f"process {pid} belongs to another user: run this as that user, or as root")
         what = " ".join(processes[pid].command)[:80] or processes[pid].program
         raise AttachError(
             f"process {pid} ({what}) is no rank, launcher or helper of a training job that can be "

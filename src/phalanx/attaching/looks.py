@@ -18,9 +18,8 @@ from phalanx.model import Frame
 from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.network import Connection, Tables, connections_of
 from phalanx.run.watch.output_progress import OutputProgress
-from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.processes import children_of, python_children
 from phalanx.run.watch.rank_position import Doing, RankPosition, position_of
-from phalanx.run.watch.snapshot import python_children
 from phalanx.run.watch.spinning import looks_at, stays_in_few_lines
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 

@@ -99,11 +99,8 @@ def _beat(folder: Path, place: Place) -> None:
     sys.path.insert(0, str(INSIDE))
     try:
         import phalanx_inside
-        import phalanx_last_call  # noqa: F401
-        import phalanx_socket  # noqa: F401
-        import phalanx_software  # noqa: F401
-        import phalanx_trackers  # noqa: F401
-        import phalanx_turning  # noqa: F401
+
+        phalanx_inside.load()
     finally:
         sys.path.remove(str(INSIDE))
     phalanx_inside.beat_here(place.rank, place.size, str(folder / layout.HEARTBEAT))

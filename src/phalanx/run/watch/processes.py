@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -146,3 +147,14 @@ def private_memory(pid: int) -> int:
     """Resident bytes that the process does not share, so that a family can be summed."""
     fields = _read(f"/proc/{pid}/statm").split()
     return max(int(fields[1]) - int(fields[2]), 0) * _PAGE if len(fields) > 2 else 0
+
+
+def python_children(pids: Iterable[int]) -> Iterable[int]:
+    """Those of the processes that run Python: data loader workers and their like."""
+    for pid in pids:
+        try:
+            program = Path(f"/proc/{pid}/exe").readlink()
+        except OSError:
+            continue
+        if program.name.startswith("python") and "resource_tracker" not in command_of(pid):
+            yield pid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
 from phalanx.run.watch.journals import Journal, calls_file, read_journal, states_of
-from phalanx.run.watch.processes import children_of, command_of, is_alive
+from phalanx.run.watch.processes import children_of, command_of, is_alive, python_children
 from phalanx.run.watch.recorder import GroupState, read_dump
 from phalanx.run.watch.stacks import ENDED, ProcessStacks, Thread, as_text, take_native, take_stacks
 from phalanx.sources.readers.stacks import frame_of
@@ -87,17 +87,6 @@ def add_native(number: int, attempt: Path, pids: Mapping[int, int], timeout: flo
 
     with ThreadPoolExecutor(_NATIVE_AT_ONCE) as pool:
         list(pool.map(one, pids))
-
-
-def python_children(pids: Iterable[int]) -> Iterable[int]:
-    """Those of the processes that run Python: data loader workers and their like."""
-    for pid in pids:
-        try:
-            program = Path(f"/proc/{pid}/exe").readlink()
-        except OSError:
-            continue
-        if program.name.startswith("python") and "resource_tracker" not in command_of(pid):
-            yield pid
 
 
 def _wait_for_answers(number: int, beats: Mapping[int, HeartbeatFile], until: float) -> None:

@@ -82,18 +82,21 @@ def note_step(step: int, phase: str) -> bool:
     return True
 
 
-def _prepare(path: str) -> None:
+def load() -> None:
     """Load our modules now: their folder is on the path for a moment only."""
     import phalanx_arrivals  # noqa: F401
-    import phalanx_last_call
+    import phalanx_last_call  # noqa: F401
     import phalanx_libraries  # noqa: F401
     import phalanx_socket  # noqa: F401
-    import phalanx_software
+    import phalanx_software  # noqa: F401
     import phalanx_trackers  # noqa: F401
     import phalanx_turning  # noqa: F401
 
-    phalanx_software.enable_faulthandler()
-    phalanx_last_call.note_at_exit(os.path.dirname(path))
+
+def _prepare(path: str) -> None:
+    load()
+    sys.modules["phalanx_software"].enable_faulthandler()
+    sys.modules["phalanx_last_call"].note_at_exit(os.path.dirname(path))
 
 
 def _claim(path: str) -> mmap.mmap | None:
