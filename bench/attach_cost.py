@@ -5,6 +5,7 @@
     python bench/attach_cost.py simulate 1000   # so many hosts of 8 ranks each, answered by a stand-in
     python bench/attach_cost.py steps           # step time of a 2-rank PyTorch job before, during and after attaching
     python bench/attach_cost.py repeat 500      # so many attaches to a running 2-rank PyTorch job, which must train on
+    python bench/attach_cost.py logs 8 64       # `diagnose --hosts` over so many namespace hosts (as root) with logs of so many MiB
 
 Tiny ranks are real processes with connections between them, and a stand-in for PyTorch's collectives instead of 200 MB of PyTorch each.
 """
@@ -19,12 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import phalanx
+
+if TYPE_CHECKING:
+    from phalanx.lab.host import Host
 
 SOURCE = str(Path(phalanx.__file__).parent.parent)
 COLLECTIVES = "def all_reduce(sock):\n    sock.recv(1)\n"
@@ -63,6 +68,14 @@ def train():
 
 
 train()
+"""
+CRASH = """\
+[rank{rank}]: Traceback (most recent call last):
+[rank{rank}]:   File "/home/me/train.py", line 41, in <module>
+[rank{rank}]:     train()
+[rank{rank}]:   File "/home/me/train.py", line 27, in train
+[rank{rank}]:     raise ValueError("bad batch")
+[rank{rank}]: ValueError: bad batch
 """
 TRAIN = """\
 import os, time
@@ -151,11 +164,10 @@ def hosts(count: int) -> None:
         start = f"cd {folder} && exec {sys.executable} -S tiny.py"
         for host in bed:
             host.start(["sh", "-c", start])
-        entries = "\n".join(f'{host.name}) exec {shlex.join(host.entry)} -- "$@" ;;' for host in bed)
-        (folder / "on.sh").write_text(f"host=$1; shift\ncase $host in\n{entries}\n*) exit 255 ;;\nesac\n")
+        reach = write_reach(folder, bed)
         wait_for(folder, count)
         names = ",".join([*(host.name for host in bed), "silent"])
-        report, status, seconds = attach("--hosts", names, "--each", f"sh {folder}/on.sh {{}}")
+        report, status, seconds = attach("--hosts", names, "--each", reach)
         told(f"{count} hosts", report, status, seconds, count // 2)
 
 
@@ -245,33 +257,84 @@ def steps(rounds: int = 5) -> None:
             for phase, since, until in zip(phases, marks, marks[1:], strict=False):
                 phases[phase] += step_times(Path(name), since, until)
         for phase, taken in phases.items():
-            taken.sort()
-            print(
-                f"{phase:7s} {len(taken):6d} steps, median {statistics.median(taken):.2f} ms, 90 % below {taken[9 * len(taken) // 10]:.2f} ms"
-            )
+            tell_steps(phase, taken)
 
 
 def repeat(count: int) -> None:
+    """Only the looks that pause a rank, one after the other: what an attach does to its target, without the time between."""
     from phalanx.attaching.jobs import find_job
     from phalanx.attaching.looks import look_at_job
 
     with tempfile.TemporaryDirectory() as name, torch_job(Path(name)) as pids:
+        marks = [time.time()]
+        time.sleep(5)
         job = find_job(pids[0])
         numbers = {one.identity.rank: one.process.pid for one in job.ranks}
         began, moving = time.monotonic(), 0
+        marks.append(time.time())
         for _ in range(count):
-            motion = look_at_job(numbers, job.size, looks=3, pause=lambda seconds: time.sleep(0.05))
+            motion = look_at_job(numbers, job.size, looks=2, pause=lambda seconds: None)
             assert len(motion.ranks) == len(numbers)
+            assert not any(one.stacks.error for one in motion.ranks.values())
             moving += motion.is_moving
-        before = len(step_times(Path(name), 0, time.time()))
-        time.sleep(2)
-        after = len(step_times(Path(name), 0, time.time()))
-        assert after > before, "the job did not go on"
+        marks.append(time.time())
+        seconds = time.monotonic() - began
+        time.sleep(5)
+        marks.append(time.time())
         print(
-            f"{count} attaches of 3 looks in {time.monotonic() - began:.0f} s: the job trains on, seen moving {moving} times"
+            f"{count} attaches of 2 looks in {seconds:.0f} s, seen moving {moving} times; load {os.getloadavg()[0]:.0f}"
         )
+        for phase, since, until in zip(("before", "during", "after"), marks, marks[1:], strict=False):
+            tell_steps(phase, step_times(Path(name), since, until))
+
+
+def tell_steps(phase: str, taken: list[float]) -> None:
+    taken.sort()
+    assert taken, f"no step {phase}"
+    print(
+        f"{phase:7s} {len(taken):6d} steps, median {statistics.median(taken):.2f} ms, 90 % below {taken[9 * len(taken) // 10]:.2f} ms"
+    )
+
+
+def logs(count: int, megabytes: int) -> None:
+    """`diagnose --hosts`: every namespace host has a log of so many MiB at the same path; one holds the cause. Then one host alone."""
+    from phalanx.lab import Bed
+
+    step = "[rank{0}]: 2026-05-04 10:00:00,123 INFO trainer step {1} loss 0.4213 lr 0.0003 tokens/s 18234\n"
+    with tempfile.TemporaryDirectory() as place, Bed(count) as bed:
+        folder = Path(place)
+        (folder / "logs").mkdir()
+        for host in bed:
+            own = folder / f"of{host.number}"
+            own.mkdir()
+            block = "".join(step.format(host.number, number) for number in range(1000))
+            text = block * ((megabytes << 20) // len(block))
+            if host.number == count // 2:
+                text += CRASH.format(rank=host.number)
+            (own / f"rank{host.number}.log").write_text(text)
+            host.run(["mount", "--bind", str(own), str(folder / "logs")])
+        reach = write_reach(folder, bed)
+        for wanted in ([f"h{count // 2}"], [host.name for host in bed]):
+            began, spent = time.monotonic(), sum(os.times()[2:4])
+            command = [sys.executable, "-m", "phalanx", "diagnose", "--format", "json", "--hosts", ",".join(wanted)]
+            done = subprocess.run(
+                [*command, "--each", reach, str(folder / "logs")],
+                capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": SOURCE},
+            )  # fmt: skip
+            verdict = json.loads(done.stdout or "{}").get("verdict") or {}
+            print(
+                f"{len(wanted)} hosts with {megabytes} MiB each: {time.monotonic() - began:.1f} s, {sum(os.times()[2:4]) - spent:.1f} of the processor, "
+                f"accused {verdict.get('culprit_ranks')}, truth [{count // 2}], load {os.getloadavg()[0]:.0f} {done.stderr[-200:]}"
+            )
+
+
+def write_reach(folder: Path, bed: Iterable[Host]) -> str:
+    """The template for --each that enters the hosts."""
+    entries = "\n".join(f'{host.name}) exec {shlex.join(host.entry)} -- "$@" ;;' for host in bed)
+    (folder / "on.sh").write_text(f"host=$1; shift\ncase $host in\n{entries}\n*) exit 255 ;;\nesac\n")
+    return f"sh {folder}/on.sh {{}}"
 
 
 if __name__ == "__main__":
-    verbs = {"ranks": ranks, "hosts": hosts, "simulate": simulate, "steps": steps, "repeat": repeat}
+    verbs = {"ranks": ranks, "hosts": hosts, "simulate": simulate, "steps": steps, "repeat": repeat, "logs": logs}
     verbs[sys.argv[1]](*map(int, sys.argv[2:]))
