@@ -228,7 +228,8 @@ def torch_job(folder: Path) -> Iterator[list[int]]:
         for rank in range(2)
     ]
     try:
-        while not all((folder / f"steps{rank}").exists() for rank in range(2)):
+        files = [folder / f"steps{rank}" for rank in range(2)]
+        while not all(file.exists() and file.stat().st_size for file in files):
             time.sleep(0.2)
         time.sleep(3)
         yield [one.pid for one in started]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -39,11 +40,28 @@ def job_on_hosts(folder: Path, count: int, fault: str) -> Iterator[tuple[Bed, li
                 one.wait(10)
 
 
-def test_a_lost_path_between_two_hosts_accuses_no_rank(tmp_path: Path) -> None:
+def stand_in_for_kubectl(folder: Path) -> str:
+    """A folder with a kubectl that lists three pods and runs what `exec` is asked for in the namespaces of the host of that name."""
+    program = folder / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1 $2 $3 $4" = "get pods -l app=train" ]; then echo pod/h0; echo pod/h1; echo pod/h2; exit; fi\n'
+        f'if [ "$1 $2 $4" = "exec -i --" ]; then pod=${{3#pod/}}; shift 4; exec sh {folder}/on.sh "$pod" "$@"; fi\n'
+        'echo "error: no such call: $*" >&2; exit 1\n'
+    )
+    program.chmod(0o755)
+    return str(program.parent)
+
+
+def test_a_lost_path_between_two_hosts_accuses_no_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its healthy twin is looked at first, through what kubectl does with pods."""
     with job_on_hosts(tmp_path, 3, "healthy") as (bed, options):
-        report, status, err = attach(*options)
+        monkeypatch.setenv("PATH", f"{stand_in_for_kubectl(tmp_path)}:{os.environ['PATH']}")
+        report, status, err = attach("--kubectl", "app=train", "--remote-python", sys.executable)
         assert (status, report["verdict"]) == (0, None), f"{err} {report}"
         assert "ranks 0, 1, 2 of 3 on h0, h1, h2" in err
+        assert "error: no such call" in attach("--kubectl", "app=other")[2]
         bed.switch_filter('iifname "p1" oifname "p2" drop', 'iifname "p2" oifname "p1" drop')
         report, status, err = attach(*options)
         assert status == 1, f"{err} {report}"

@@ -109,6 +109,8 @@ def _work(rank: int, one: RankMotion) -> str:
     frame = _own(one)
     where = f" in {frame.function}() at {frame.place}" if frame is not None and "<" not in frame.function else ""
     where = where or (f" at {frame.place}" if frame is not None else "")
+    if not one.is_working:  # it was seen at different places
+        return f"rank {rank} gets on{where}"
     rate = f" ({one.io / (1 << 20):.0f} MB/s of files)" if one.io >= _WRITES else f" ({one.cpu:.1f} cores)"
     return f"rank {rank} works{where}{rate}"
 
