@@ -98,9 +98,14 @@ def _beat(folder: Path, place: Place) -> None:
         faulthandler.enable(open(folder / layout.OUTPUT, "ab", opener=private.opener))  # noqa: SIM115 (for as long as we live)
     sys.path.insert(0, str(INSIDE))
     try:
+        import phalanx_arrivals  # noqa: F401
         import phalanx_inside
-
-        phalanx_inside.load()
+        import phalanx_last_call  # noqa: F401
+        import phalanx_libraries  # noqa: F401
+        import phalanx_socket  # noqa: F401
+        import phalanx_software  # noqa: F401
+        import phalanx_trackers  # noqa: F401
+        import phalanx_turning  # noqa: F401
     finally:
         sys.path.remove(str(INSIDE))
     phalanx_inside.beat_here(place.rank, place.size, str(folder / layout.HEARTBEAT))

@@ -82,21 +82,18 @@ def note_step(step: int, phase: str) -> bool:
     return True
 
 
-def load() -> None:
+def _prepare(path: str) -> None:
     """Load our modules now: their folder is on the path for a moment only."""
     import phalanx_arrivals  # noqa: F401
-    import phalanx_last_call  # noqa: F401
+    import phalanx_last_call
     import phalanx_libraries  # noqa: F401
     import phalanx_socket  # noqa: F401
-    import phalanx_software  # noqa: F401
+    import phalanx_software
     import phalanx_trackers  # noqa: F401
     import phalanx_turning  # noqa: F401
 
-
-def _prepare(path: str) -> None:
-    load()
-    sys.modules["phalanx_software"].enable_faulthandler()
-    sys.modules["phalanx_last_call"].note_at_exit(os.path.dirname(path))
+    phalanx_software.enable_faulthandler()
+    phalanx_last_call.note_at_exit(os.path.dirname(path))
 
 
 def _claim(path: str) -> mmap.mmap | None:
