@@ -42,6 +42,8 @@ _LAUNCHED = re.compile(
 )
 _CROWD = -1  # stands for the ranks that the text does not list: the largest crowd, which it names first
 _LISTED = re.compile(r"^\s+Rank (\d+) -- ")
+_MISSING = re.compile(r"^\s+The missing ranks?: ([\d, -]+)$")  # NCCL 2.24; later releases list them
+_BEGINS = re.compile(r"^(?:NCCL version \S+ compiled with|Job summary$)", re.MULTILINE)
 # A report is one moment of a job that may be running: while some ranks have launched an operation, others are about to.
 _LEVEL = 1
 
@@ -66,22 +68,22 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> Iterator[RankTrace]:
-    """What the report tells of every rank that answered."""
-    text = data.decode("utf-8", "replace")
-    known = _of_json(text) if text.lstrip().startswith("{") else _of_text(text)
+    """What the last report in the file tells of every rank that answered, and of two who did not move between them."""
+    reports = [*_reports(data.decode("utf-8", "replace"))]
+    known = reports[-1] if reports else []
     if not known:
         raise UnreadableError("it tells of no communicator", "a report of a job that has made one")
+    still = _unmoved(reports[-2], known) if len(reports) > 1 else set()
     world = max(known, key=lambda one: one.size)
     kept = [one for one in known if len(one.worlds) == one.size]
-    notes = [(f"{name}: RAS counts launched operations at one moment; a small difference may pass", "a second report")]
-    notes += [
-        (f"{name}: {text}", "a second report, a minute later: in a job that stands still it says the same")
-        for text in _nearly_level(kept)
+    notes = [
+        (f"{name}: {text}", "a second report, a minute later, beside it: in a job that hangs it says the same")
+        for text in _nearly_level(kept, still)
     ]
     if len(kept) < len(known):
         text = f"{name}: {len(known) - len(kept)} communicators whose ranks it does not tell apart by process"
         notes.append((text, "the report as JSON (`ncclras -f json`)"))
-    groups, rows = _rows(kept)
+    groups, rows = _rows(kept, still)
     absent = {one.worlds[rank] for one in kept for rank in one.absent}
     for rank in sorted(set(range(world.size)) - absent):
         own = rows.get(rank, [])
@@ -92,7 +94,9 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         )  # fmt: skip
 
 
-def _rows(known: list[_Communicator]) -> tuple[list[Group], dict[int, list[dict[str, Any]]]]:
+def _rows(
+    known: list[_Communicator], still: set[tuple[str, str]]
+) -> tuple[list[Group], dict[int, list[dict[str, Any]]]]:
     """A group for every communicator and kind of operation, since RAS numbers each kind apart, and each rank's last call in it."""
     groups: list[Group] = []
     rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -103,11 +107,12 @@ def _rows(known: list[_Communicator]) -> tuple[list[Group], dict[int, list[dict[
             most = max(present.values(), default=0)
             if most == 0:
                 continue
-            behind = any(count < most - _LEVEL for count in present.values()) or bool(one.absent)
+            level = 0 if (one.name, op) in still else _LEVEL
+            behind = any(count < most - level for count in present.values()) or bool(one.absent)
             groups.append(Group(f"{one.name} {op}", "", members))
             for rank, count in present.items():
                 # Those in front wait; those behind have done what they launched, as far as is known.
-                is_level = count >= most - _LEVEL
+                is_level = count >= most - level
                 state = CallState.STARTED if behind and is_level else CallState.COMPLETED
                 if count or is_level:
                     number = most if is_level else count
@@ -116,10 +121,12 @@ def _rows(known: list[_Communicator]) -> tuple[list[Group], dict[int, list[dict[
     return groups, rows
 
 
-def _nearly_level(known: list[_Communicator]) -> Iterator[str]:
+def _nearly_level(known: list[_Communicator], still: set[tuple[str, str]]) -> Iterator[str]:
     """Who is so little behind that it proves nothing."""
     for one in known:
         for op, counts in one.counts.items():
+            if (one.name, op) in still:
+                continue
             present = {one.worlds[rank]: counts.get(rank, 0) for rank in one.worlds if rank not in one.absent}
             most = max(present.values(), default=0)
             few = sorted(rank for rank, count in present.items() if most - _LEVEL <= count < most)
@@ -127,11 +134,38 @@ def _nearly_level(known: list[_Communicator]) -> Iterator[str]:
                 yield f"{name_ranks(few)} {'is' if len(few) == 1 else 'are'} one {op} behind in {one.name}, as in a job that runs"
 
 
-def _of_json(text: str) -> list[_Communicator]:
-    try:
-        report = json.loads(text)
-    except ValueError as error:
-        raise UnreadableError("its JSON breaks off or is damaged") from error
+def _unmoved(before: list[_Communicator], now: list[_Communicator]) -> set[tuple[str, str]]:
+    """Communicators and operations whose counts are the same in two reports: who is behind there is not about to come."""
+    then = {one.name: one for one in before}
+    return {
+        (one.name, op)
+        for one in now
+        for op, counts in one.counts.items()
+        if one.name in then and then[one.name].counts.get(op) == counts
+    }
+
+
+def _reports(text: str) -> Iterator[list[_Communicator]]:
+    """Each report of a file: people append the second one to the first."""
+    if not text.lstrip().startswith("{"):
+        # A report begins with its version or, without it, with its first heading.
+        begins = [found.start() for found in _BEGINS.finditer(text)]
+        begins = [
+            at for at, after in zip(begins, [*begins[1:], len(text)], strict=True) if "Communicators" in text[at:after]
+        ]
+        for at, after in zip([0, *begins[1:]], [*begins[1:], len(text)], strict=True):
+            yield _of_text(text[at:after])
+        return
+    decoder, place = json.JSONDecoder(), 0
+    while place < len(text) and (found := re.compile(r"\s*(?=\{)").match(text, place)):
+        try:
+            report, place = decoder.raw_decode(text, found.end())
+        except ValueError as error:
+            raise UnreadableError("its JSON breaks off or is damaged") from error
+        yield _of_json(report)
+
+
+def _of_json(report: dict[str, Any]) -> list[_Communicator]:
     raw = [one for one in report.get("communicators", []) if isinstance(one, dict)]
     found: list[_Communicator] = []
     processes: list[dict[int, tuple[Any, ...]]] = []
@@ -176,6 +210,8 @@ def _of_text(text: str) -> list[_Communicator]:
         elif (told := _LAUNCHED.match(line)) and op:
             listed = int(told[2] or 0) if told[1] is None else None
             current.counts[op].setdefault(int(told[1] or _CROWD), int(told[2] or 0))
+        elif (missing := _MISSING.match(line)) and section == "INCOMPLETE":
+            current.absent |= _ranks(missing[1])
         elif who := _LISTED.match(line):
             if section == "INCOMPLETE":
                 current.absent.add(int(who[1]))
@@ -186,6 +222,12 @@ def _of_text(text: str) -> list[_Communicator]:
         if made.size == total:  # the communicator of all ranks numbers them as the job does
             made.worlds = {rank: rank for rank in range(made.size)}
     return list(found.values())
+
+
+def _ranks(listed: str) -> set[int]:
+    """`0-3, 7`."""
+    pairs = [part.strip().partition("-") for part in listed.split(",") if part.strip()]
+    return {rank for low, _, high in pairs for rank in range(int(low), min(int(high or low), LARGEST_WORLD) + 1)}
 
 
 def _possible(size: int) -> int:
