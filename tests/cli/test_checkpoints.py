@@ -53,7 +53,7 @@ def test_json_is_the_contract_with_what_the_checkpoint_holds(tmp_path: Path) -> 
     said = json.loads(done.stdout)
     assert said["schema"] == "phalanx.report/1"
     assert said["verdict"]["cause"] == "module-prefix-in-checkpoint"
-    assert said["verdict"]["fixes"][0]["do"] == "model.module.load_state_dict(state_dict)"
+    assert said["verdict"]["fixes"][0]["do"] == "Change the loading code to: model.module.load_state_dict(state_dict)"
     assert said["checkpoints"][0]["format"] == "torch.save file"
     assert done.returncode == 1
 
