@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from phalanx.replay.record import (
     size_of,
 )
 from phalanx.run.recorder import Recorder
+from phalanx.run.spec import JobSpec
 
 
 class RunCommand(TyperCommand):
@@ -80,7 +82,7 @@ def begin_recording(
     return Recorder(INSIDE, settings, frameworks_for(mode), REFUSED, make_room, save_ring)
 
 
-def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | None) -> None:
+def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | None, spec: JobSpec) -> None:
     """Keep the sources, and say what there is now, and how the rank to blame is seen again."""
     from phalanx.replay.kernel import make_for_later
 
@@ -97,7 +99,8 @@ def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | 
     mode = recorder.settings["mode"]
     how = "" if mode == Mode.LIGHT else f", {tensors / 1e6:.1f} MB of it results and checkpoints"
     accused = ((report or {}).get("verdict") or {}).get("culprit_ranks") or [0]
-    again = f"again: phalanx replay {bundle} {'--all' if mode == Mode.LIGHT else f'--rank {accused[0]}'}"
+    which = "--all" if mode == Mode.LIGHT else f"--rank {accused[0]}"
+    again = f"again: {shlex.join(['phalanx', 'replay', str(bundle), *which.split(), *_what_replay_needs(spec)])}"
     if mode == Mode.LIGHT and framework_of(bundle) != "torch":
         again = f"to be compared with another run: phalanx compare {bundle} OTHER"
     typer.echo(f"phalanx: recorded ({mode}): {whole / 1e6:.1f} MB{how}; {again}", err=True)
@@ -107,6 +110,16 @@ def end_recording(bundle: Path, recorder: Recorder, report: Mapping[str, Any] | 
             "says so after each pass: phalanx.checkpoint(model=model, step=number)",
             err=True,
         )
+
+
+def _what_replay_needs(spec: JobSpec) -> list[str]:
+    """What the recording alone does not tell from this folder: a script outside of it, another interpreter."""
+    found = ["--python", spec.python] if spec.python is not None else []
+    script = Path(spec.command[0])
+    is_script = not (spec.is_module or spec.is_program) and script.is_file()
+    if is_script and not script.resolve().is_relative_to(Path.cwd().resolve()):
+        found += ["--script", str(script)]
+    return found
 
 
 def sources_folder(command: list[str], is_module: bool) -> Path:

@@ -191,7 +191,7 @@ def run(
         raise typer.Exit(2) from error
     result = Job(plan, folder, screen, outlets=outlets).run()
     if recorder is not None:
-        end_recording(folder, recorder, result.report)
+        end_recording(folder, recorder, result.report, spec)
     if sampler is not None:
         say_verified(plan, folder, command, is_text=not wants_json)
     if share:

@@ -15,10 +15,9 @@ from .arrival import when_imported
 
 
 def seed_at_start(seed: int, rank: int) -> None:
-    """Python's and NumPy's generators would begin by chance; they begin by a chance that is written down.
+    """Python's, NumPy's and PyTorch's generators would begin by chance; they begin by a chance that is written down.
 
-    PyTorch's begins with a fixed number anyway. What asks the operating system (`default_rng()`, `SystemRandom`) stays by
-    chance, and a replay says so.
+    What asks the operating system (`default_rng()`, `SystemRandom`) stays by chance, and a replay says so.
     """
     seed = (seed + rank * 0x9E3779B1) % 2**32  # unseeded ranks differ from each other, and must go on to do so
     random.seed(seed)
@@ -26,7 +25,11 @@ def seed_at_start(seed: int, rank: int) -> None:
     def seed_numpy(module: Any) -> None:
         module.seed(seed)
 
+    def seed_torch(module: Any) -> None:
+        module.manual_seed(seed)
+
     when_imported("numpy.random", seed_numpy)
+    when_imported("torch", seed_torch)
 
 
 def states() -> dict[str, str]:
