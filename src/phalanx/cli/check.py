@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from phalanx.cli.check_output import write_checked
+from phalanx.cli.check_output import say_missing_gate, write_checked
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.preflight.check import examine_printed
@@ -141,6 +141,7 @@ def check(
             raise typer.Exit(asked.run())
         command = None
     began = time.monotonic()
+    say_missing_gate()
     progress = Progress()
     try:
         _refuse_other_files(command or [])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import site
 import sys
 from pathlib import Path
 
@@ -44,3 +46,15 @@ def _print(report: Report, seconds: float, everything: bool, console: Console) -
         print_text(report, everything=True, console=console)
     else:
         print_checked(report, seconds, console)
+
+
+def say_missing_gate() -> None:
+    """`PHALANX=1` does nothing, and cannot say so, where the package was installed before it brought its hook."""
+    folders = [*site.getsitepackages(), site.getusersitepackages(), *sys.path]
+    wanted = os.environ.get("PHALANX", "0") not in ("", "0")
+    if wanted and not any(Path(folder, "phalanx_gate.pth").is_file() for folder in folders):
+        typer.echo(
+            "phalanx: PHALANX is set, but this environment has no phalanx_gate.pth, so no rank is watched: install phalanx again "
+            "(`pip install -e .` in a clone)",
+            err=True,
+        )

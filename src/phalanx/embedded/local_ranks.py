@@ -7,9 +7,11 @@ a launcher that is quicker leaves only what the rank itself wrote down.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 from phalanx.embedded.rank import LEAVING
 from phalanx.model import bundle as layout
 
+_PIDFD_GETFD = 438  # the number of the system call, the same on all machines
 _STATUS = 49  # of the fields of /proc/PID/stat that follow the name: the exit status
 
 
@@ -31,6 +34,22 @@ class LocalRank:
     stderr: int | None = None
     code: int | None = None
     ended: bool = False
+
+
+def stderr_of(pid: int, pidfd: int) -> int | None:
+    """The standard error of another process, to write to; None where that cannot be had.
+
+    Of a file we take the process's own descriptor: opened anew it would have a place of its own in the file, and what the job prints next
+    (`> train.log`) would overwrite what we wrote. Pipes and terminals are opened anew, so as not to block on them.
+    """
+    path = f"/proc/{pid}/fd/2"
+    with contextlib.suppress(OSError):
+        if pidfd >= 0 and stat.S_ISREG(Path(path).stat().st_mode):
+            shared = ctypes.CDLL(None).syscall(_PIDFD_GETFD, pidfd, 2, 0)
+            if shared >= 0:
+                return int(shared)
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_APPEND | os.O_NOCTTY)
+    return None  # a socket cannot be opened so
 
 
 @dataclass(slots=True)
@@ -58,8 +77,7 @@ class LocalRanks:
             one = LocalRank(rank, pid, told, os.pidfd_open(pid))
         except ProcessLookupError:
             one = LocalRank(rank, pid, told, -1, code=self._code(rank, None), ended=True)
-        with contextlib.suppress(OSError):  # a socket cannot be opened so
-            one.stderr = os.open(f"/proc/{pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK | os.O_APPEND | os.O_NOCTTY)
+        one.stderr = stderr_of(pid, one.watched)
         self.known[rank] = one
         return one
 

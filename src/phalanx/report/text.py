@@ -119,10 +119,19 @@ def _who(finding: Finding, report: Report) -> Text:
     elif len(finding.affected_ranks) > 1:
         text.append(f"no rank stands out: {name_ranks(finding.affected_ranks)} alike")
     elif finding.affected_ranks:
-        text.append(f"no rank is to blame; it shows on {name_ranks(finding.affected_ranks)}")
+        text.append(
+            f"not known; it shows on {name_ranks(finding.affected_ranks)}"
+            if _needs_a_rank(finding)
+            else f"no rank stands out; it shows on {name_ranks(finding.affected_ranks)}"
+        )
     else:
         text.append("no rank stands out")
     return text
+
+
+def _needs_a_rank(finding: Finding) -> bool:
+    """Somebody is missing or failed, and the evidence does not tell who."""
+    return finding.distributed_specific and finding.symptom.endswith(("hang", "hang-timeout", "communication-error"))
 
 
 def _evidence_line(item: Evidence) -> Text:
@@ -165,7 +174,7 @@ def _print_foot(report: Report, console: Console, everything: bool) -> None:
         hints.append(f"phalanx rules explain {verdict.rule}")
     if not everything:
         hints.append("--all for everything")
-        hints.append("--format html for a page to share")
+        hints.append("--format html -o verdict.html for a page to share")
     console.print(Text("more: " + " · ".join(hints), style="dim"))
 
 

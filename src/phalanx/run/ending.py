@@ -76,12 +76,12 @@ def describe_code(code: int) -> str:
 
 
 def describe_death(code: int, seconds: float) -> str:
-    """`died of SIGKILL 12 s after its start`, `ended with exit status 1 …`."""
+    """`died of SIGKILL, 12 s after its start`, `ended with exit status 1 …`."""
     try:
         how = f"ended with exit status {code}" if code >= 0 else f"died of {signal.Signals(-code).name}"
     except ValueError:
         how = f"died of signal {-code}"
-    return f"{how} {seconds:.0f} s after its start"
+    return f"{how}, {seconds:.0f} s after its start"
 
 
 def status_of(code: int) -> int:

@@ -150,6 +150,8 @@ class Job:
     def _poll(self) -> None:
         if (report := self._verdicts.poll()) is not None:
             self._say_stalled(report)
+            if self._plan.spec.on_stall is OnStall.REPORT:
+                self._screen.say("the job is left running; Ctrl-C ends it, and --on-stall abort ends it by itself")
 
     def _say_stalled(self, report: dict[str, Any]) -> None:
         """What was found out while the job stood."""

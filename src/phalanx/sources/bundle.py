@@ -48,7 +48,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def was_cut_off(folder: Path) -> bool:
     """Whether the job's launcher was killed: it never wrote the end down, and nobody holds the bundle any more."""
-    return read_manifest(folder).get("state") == "running" and not bundle.is_held(folder)
+    manifest = read_manifest(folder)
+    is_open = manifest.get("state") == "running" and "attached" not in manifest  # `attach` sees a job that goes on
+    return is_open and not bundle.is_held(folder)
 
 
 # how another rank ended would be taken for how this one did

@@ -177,7 +177,7 @@ def describe(position: RankPosition) -> str:
     under = f", under `{position.condition}`" if position.condition else ""
     above = position.condition_frame
     if above is not None and position.frame is not None and above.place != position.frame.place:
-        under += f" at {above.place}"
+        under = f", called at {above.place}{under}"
     if position.doing is Doing.ELSEWHERE:
         return _elsewhere(position, where, under)
     if position.doing is Doing.STOPPED:
