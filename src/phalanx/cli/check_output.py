@@ -50,7 +50,7 @@ def _print(report: Report, seconds: float, everything: bool, console: Console) -
 
 def say_missing_gate() -> None:
     """`PHALANX=1` does nothing, and cannot say so, where the package was installed before it brought its hook."""
-    folders = [*site.getsitepackages(), site.getusersitepackages(), *sys.path]
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
     wanted = os.environ.get("PHALANX", "0") not in ("", "0")
     if wanted and not any(Path(folder, "phalanx_gate.pth").is_file() for folder in folders):
         typer.echo(
