@@ -43,13 +43,14 @@ def score_fault(fault: Fault, way: str, count: int) -> Score | None:
         return None
     with Bed(max(count, expected.at_least)) as bed:
         fault.apply(bed)
+        everybody = {host.name for host in bed}
         began = time.monotonic()
         reports = _outside(bed) if way == "each" else _as_ranks(bed, shared=way == "launcher")
         took = time.monotonic() - began
     said = tuple(
         f"{one['cause']} ({', '.join(one['culprit_hosts'])})" for report in reports for one in report["findings"]
     )
-    verdict = verdict_on(expected, reports, {host.name for host in bed})
+    verdict = verdict_on(expected, reports, everybody)
     return Score(fault.name, way, verdict, took, said, expected.held_back)
 
 
