@@ -26,6 +26,7 @@ _QUIET_S = 4.0  # without a newcomer, when some are here
 _LONELY_S = 8.0  # when nobody else is
 _JOINING_S = 2.2  # when all are known of, for those who are not joined yet: as long as a call may take
 _STUCK_S = 2.0  # after which the lowest leads, whatever the others say of themselves
+_MOST_LOAD = 4.0
 _SLACK = 3.0  # times the spread of the arrivals, and the time that this process took to start
 
 
@@ -93,9 +94,9 @@ class Gatherer:
         if self._mesh is not None and len(self._mesh.known()) >= size:
             return min(last, arrived + _JOINING_S)
         if count == 1:
-            return min(last, began + max(_LONELY_S, _SLACK * _age()))
+            return min(last, began + max(_LONELY_S * _load(), _SLACK * _age()))
         spread = arrived - began
-        return min(last, arrived + max(_QUIET_S, _SLACK * spread, _SLACK * _age()))
+        return min(last, arrived + max(_QUIET_S * _load(), _SLACK * spread, _SLACK * _age()))
 
     def _is_dismissed(self) -> bool:
         return any(one is not None and one.dismissed.is_set() for one in (self._presence, self._mesh))
@@ -143,6 +144,11 @@ class Gatherer:
         parties[1:] = sorted(parties[1:], key=lambda party: party.ranks)
         size = max(set(sizes), key=lambda size: (sizes.count(size), size))
         return Gathering(True, parties, waited, size, absent)
+
+
+def _load() -> float:
+    """How many times longer things take here than on an idle machine, as far as the kernel tells: other ranks start as slowly."""
+    return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _MOST_LOAD)
 
 
 def _age() -> float:
