@@ -131,8 +131,10 @@ def _rank_named(text: str, by_process: dict[int, int], by_pod: dict[str, int]) -
 
 
 def _led_to(event: Event, after: Event | None) -> bool:
-    """Whether the next exception was raised while this one was handled: Python prints both, with a line between."""
-    return after is not None and event.rank == after.rank and 0 < after.data.get("starts", 0) - event.line <= _CHAINED
+    """Whether the next exception was raised while this one was handled: Python says so between them. Without that line it may be another rank's."""
+    if after is None or event.rank != after.rank or not after.data.get("is_chained"):
+        return False
+    return bool(0 < after.data.get("starts", 0) - event.line <= _CHAINED)
 
 
 def _name_only_exception(seen: Observations) -> None:

@@ -68,6 +68,7 @@ def read(window: Window) -> Iterator[Event]:
             "headline": f"{kind_of}: {first}",
             "starts": window.number,
             "is_nested": window.text.lstrip().startswith("Original"),
+            "is_chained": any(_CHAIN.match(text.strip()) for text in before),
             "is_ignored": next((IGNORED.match(text) is not None for text in before), False),
             **({"pid": pid} if (pid := _ray_process(window, frames, line)) is not None else {}),
         },
