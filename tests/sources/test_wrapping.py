@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from collections.abc import Callable
@@ -42,6 +43,7 @@ WRAPPED = {
     "numbers": each(lambda n, line: f"{n:6d}\t{line}"),
     "indent": each(lambda _, line: f"    {line}" if line else ""),
     "quote": each(lambda _, line: f"> {line}" if line else ">"),
+    "page": html.escape(LOG, quote=True),
 }
 
 
