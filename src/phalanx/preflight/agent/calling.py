@@ -210,6 +210,8 @@ class Caller:
         self._close(attempt)
         call.attempts.remove(attempt)
         outcome = _name_of(number, icmp, took)
+        if number == errno.EHOSTUNREACH and outcome != "no-neighbour" and kernel.neighbour_is_missing(call.ip):
+            outcome = "no-neighbour"  # asked for a moment ago, by another call: the kernel answers at once
         if number == errno.EADDRNOTAVAIL:  # no address of this family, or no port left to call from
             outcome = "local" if kernel.route_to(call.ip).get("source") else "no-route"
         call.failure = {"outcome": outcome, "errno": number, "seconds": took, "icmp": icmp}
