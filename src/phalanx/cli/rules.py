@@ -62,15 +62,29 @@ def list_rules(
 
 
 @rules_app.command(epilog="Example: phalanx rules explain HNG001")
-def explain(code: Annotated[str, typer.Argument(help="The rule's code.")]) -> None:
+def explain(
+    code: Annotated[
+        str, typer.Argument(help="The rule's code; or a symptom or class of fixes, as verdicts print them.")
+    ],
+) -> None:
     """What a rule means, how to confirm it, how to mend it; for codes of `phalanx check train.py` too."""
-    text = text_of_rule(code)
+    text = text_of_rule(code) or _text_of_class(code)
     if text is None:
         _pick([code])  # says what to give instead
         return
     from rich.markdown import Markdown  # loads a lexer for every language: only where it is shown
 
     Console().print(Markdown(text))
+
+
+def _text_of_class(name: str) -> str | None:
+    """What verdicts print in brackets beside a code: a symptom, or a class of fixes."""
+    if (symptom := SYMPTOMS.get(name.lower())) is not None:
+        own = ", ".join(sorted(rule.code for rule in load_rules() if rule.symptom == symptom.id))
+        return f"# {symptom.id}: {symptom.title}\n\nA symptom: {symptom.looks_like}. Its rules: {own}."
+    if (pattern := FIX_PATTERNS.get(name.lower())) is not None:
+        return f"# {pattern.id}: {pattern.title}\n\nA class of fixes. {pattern.do}"
+    return None
 
 
 @rules_app.command("scripts")
