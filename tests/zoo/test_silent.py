@@ -146,6 +146,11 @@ def test_verify_sees_the_script_and_not_the_truth(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cured", [False, True])
 def test_a_fault_shows_by_its_numbers_and_its_twin_does_not(tmp_path: Path, cured: bool) -> None:
     fault = next(one for one in FAULTS if one.name == "torch-reduced-after-the-step")
-    outcome = run_fault(fault, Path(sys.prefix), tmp_path / "logs", cured=cured)
-    ending = judge_ending(fault, outcome, tmp_path / "logs", cured=cured)
+    for attempt in range(4):
+        logs = tmp_path / f"logs{attempt}"
+        outcome = run_fault(fault, Path(sys.prefix), logs, cured=cured)
+        ending = judge_ending(fault, outcome, logs, cured=cured)
+        said = "".join(log.read_text(errors="replace") for log in logs.rglob("*.log"))
+        if ending.good or "terminate called without an active exception" not in said:
+            break  # PyTorch 2.13 on Gloo now and then aborts at the very end of a good job, which is run again
     assert ending.good, ending.why
