@@ -102,10 +102,29 @@ def test_an_xid_is_of_the_one_rank_whose_device_failed(diagnose: Diagnose) -> No
     assert (verdict.rule, verdict.culprit_ranks) == ("DEV009", (6,))
 
 
-def test_on_one_node_a_full_device_tells_the_rank(diagnose: Diagnose) -> None:
-    job = "[INFO] [launch.py:151:main] nnodes=1, num_local_procs=8, node_rank=0\n" + STEPS
-    job += 'Traceback (most recent call last):\n  File "t.py", line 60, in main\n    loss.backward()\n'
-    job += "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 4 has a total capacty of 79.15 GiB of which 1.02 GiB is free.\n"
-    verdict = diagnose({"job.log": job}).verdict
+FULL = (
+    "[INFO] [launch.py:151:main] nnodes=1, num_local_procs=8, node_rank=0\n" + STEPS
+    + 'Traceback (most recent call last):\n  File "t.py", line 60, in main\n    loss.backward()\n'
+    + "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 4 has a total capacty of 79.15 GiB of which 1.02 GiB is free.\n"
+)  # fmt: skip
+SUMMARY = """\
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-18_03:12:50
+  host      : node01
+  rank      : 4 (local_rank: 4)
+  exitcode  : 1 (pid: 7)
+"""
+
+
+def test_a_full_device_tells_the_rank_that_the_launcher_saw_fail(diagnose: Diagnose) -> None:
+    verdict = diagnose({"job.log": FULL + SUMMARY}).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == (4,)
+
+
+def test_a_full_device_alone_accuses_nobody(diagnose: Diagnose) -> None:
+    """On two nodes its number is that of two ranks."""
+    verdict = diagnose({"job.log": FULL}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()

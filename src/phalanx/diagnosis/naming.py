@@ -1,7 +1,7 @@
 """Gives a rank to lines that name a process or a pod instead: the kernel's, a cluster's, an agent's.
 
 [88112.1] NVRM: Xid (PCI:0000:61:00): 79, …                     NCCL said that rank 27 uses the GPU at 61000 of that host
-OutOfMemoryError: … GPU 4 has a total capacity …                on the one node of a job, rank 4 uses the GPU with this number
+OutOfMemoryError: … GPU 4 has a total capacity …                rank 4, if the launcher saw it fail: on several nodes others have this GPU too
 [123456.8] Out of memory: Killed process 103 (python) …         torchrun said that rank 3 has process 103
 Warning  Evicted  pod/job-worker-2  The node was low on …       job-worker-2.log is rank 2's
 RuntimeError: DataLoader worker (pid 4) is killed …             of a console in which only rank 6 ended with status 1
@@ -103,13 +103,15 @@ def _ranks_by_process(seen: Observations) -> dict[int, int]:
 def _name_tasks(seen: Observations, by_process: dict[int, int]) -> None:
     """A driver's traceback names the process of the task that raised; an allocator's message the device that is full."""
     sizes = {size for file in seen.files for size in file.world_sizes}
+    # On two nodes of four, GPU 3 is that of ranks 3 and 7: the launcher must have seen the rank of this number fail.
+    failed = {event.rank for event in seen.events if event.kind is EventKind.EXIT and event.data.get("code") == 1}
     for event in seen.events[:]:
         if event.kind is not EventKind.EXCEPTION or event.rank is not None:
             continue
         full = _FULL_DEVICE.search(event.text) if len(sizes) == 1 and max(sizes) <= _NODE else None
         if event.data.get("pid") in by_process:
             _give(seen, event, by_process[event.data["pid"]])
-        elif full is not None and int(full["device"]) < max(sizes):
+        elif full is not None and int(full["device"]) in failed:
             _give(seen, event, int(full["device"]))
 
 

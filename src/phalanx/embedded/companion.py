@@ -46,14 +46,14 @@ class Companion:
         self.nodes = Nodes(bundle, self.host)
         self.teller = Teller(self.ranks)
         self.writer = BundleWriter(bundle, self.teller.say)
-        self.judging = VerdictTiming(bundle, self.writer, self.teller.say_block)
+        self.verdicts = VerdictTiming(bundle, self.writer, self.teller.say_block)
         self.observer: Observer | None = None
-        self.judging.on_verdict.append(
+        self.verdicts.on_verdict.append(
             lambda report, text: print(tell_trackers(self.attempt, report, text), flush=True)
         )
         self.outlets = self._outlets(variables)
         if self.outlets is not None:
-            self.judging.on_verdict.append(self.outlets.verdict)
+            self.verdicts.on_verdict.append(self.outlets.verdict)
         self._stall_after = float(variables.get("PHALANX_STALL_AFTER") or 8.0)
         self._exits: dict[int, int | None] = {}
         self._first_death: str = ""
@@ -138,12 +138,12 @@ class Companion:
             any_stalled = stalled or any(node.stalled for node in others)
             all_stalled = stalled and all(node.stalled for node in others)
             failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
-            self.judging.look(any_stalled, all_stalled, failed)
+            self.verdicts.look(any_stalled, all_stalled, failed)
 
     def _note(self, seen: Observation, leads: bool) -> None:
         if seen.kind == "suspicion":
             if leads:
-                self.judging.suspect()
+                self.verdicts.suspect()
             return
         is_past = seen.data.get("kind") == GIVEN_UP
         if self._exits and seen.kind in ("stall", "recovered", "straggler") and not is_past and self._has_failed():
@@ -153,7 +153,7 @@ class Companion:
             self.nodes.stalled = time.time()
         elif seen.kind == "recovered":
             self.nodes.stalled = None
-            self.judging.recovered()
+            self.verdicts.recovered()
         if leads and seen.kind in ("stall", "recovered", "straggler", "network") and seen.text:
             self.teller.say(seen.text)
 
@@ -227,7 +227,7 @@ class Companion:
         failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
         codes = {**self._exits, **{rank: code for node in self.nodes.others for rank, code in node.exits.items()}}
         # A job whose ranks were all asked to end was ended by somebody: that needs no verdict.
-        self.judging.conclude(any(code not in (0, -15, -2, -1) for code in codes.values()))
+        self.verdicts.conclude(any(code not in (0, -15, -2, -1) for code in codes.values()))
         self.writer.adopt(read_manifest(self.bundle))
         reason = self._first_death or ("a rank ended badly" if failed else "all ranks ended well")
         first = [rank for rank, code in codes.items() if code != 0][:1]

@@ -29,7 +29,9 @@ class JobSpec:
     is_call: bool = False  # a function call; else a script or program
     framework: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)  # variables whose values are never written down
+    secrets: Mapping[str, str] = field(
+        default_factory=dict, repr=False
+    )  # variables whose values are never written down
     devices: str | None = None
     gpus: int | None = None  # for each rank
     roles: Mapping[str, int] = field(default_factory=dict)  # of TensorFlow's tasks
