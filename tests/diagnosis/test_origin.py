@@ -31,8 +31,6 @@ def raised(kind: str, *frames: Frame, message: str = "something") -> Event:
         (raised("NameError", MINE), Stage.TRAIN, "fail.attribute-not-found"),
         (raised("UnicodeDecodeError", MINE, Frame("<frozen codecs>", 322, "decode")), Stage.TRAIN, "prep.data-loading-failure"),
         (raised("_queue.Empty", MINE, Frame("/usr/lib/python3.11/queue.py", 179, "get"), message=""), Stage.TRAIN, "prep.data-loading-failure"),
-        (raised("KeyError", Frame("/usr/lib/python3.11/threading.py", 1045, "_bootstrap_inner"), Frame("/home/user/train.py", 9, "run", "self.q.put(self.make(i))")), Stage.TRAIN,
-         "prep.data-loading-failure"),
         (raised("ValueError", MINE, Frame(SITE + "torch/distributed/elastic/rendezvous/api.py", 66, "__init__")), None, "comm.setup-failure"),
         (raised("KeyError", Frame("/home/user/train.py", 3, "main", "rank = int(os.environ[name])"), Frame("<frozen os>", 679, "__getitem__"), message="'OMPI_COMM_WORLD_RANK'"),
          Stage.PREP, "comm.setup-failure"),

@@ -79,6 +79,11 @@ class Claim:
         return is_about_peers(self.symptom)
 
     @property
+    def is_meeting(self) -> bool:
+        """Ranks failed to meet, or to set their group up."""
+        return self.is_communication or self.symptom.startswith("comm.")
+
+    @property
     def is_open(self) -> bool:
         """The rule does not say itself what is wrong with whom."""
         return self.depth is not Claims.CAUSE or self.blame is Blame.NOBODY

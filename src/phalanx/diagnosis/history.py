@@ -11,7 +11,6 @@ from phalanx.blame.teardown import FROM_OUTSIDE, Exit, killed_by_launcher, own_e
 from phalanx.diagnosis.harmless import WARNING, is_harmless
 from phalanx.diagnosis.repeats import Repeats
 from phalanx.diagnosis.teardown import announced_by_watchdog, without_teardown
-from phalanx.diagnosis.threads import is_missed
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -28,7 +27,6 @@ _WRAPPERS = re.compile(
 
 # Horovod's stall reports: the only ones after which a job may go on.
 _WAITING = re.compile(r"waiting for remainder of ranks|[Mm]issing ranks:|[Ss]talled (?:ops|ranks):|^\s*\d+!?: \[\w")
-_TOLD_BY_AGENT = "failed (exitcode: "  # once for each attempt
 _NEAR = 40  # lines: a stall report is about as long
 _KILL = re.compile(r"SIGKILL|exitcode\W{1,3}-9\b|[Ss]ignal:? 9\b")
 _BACKWARD = "_engine_run_backward"
@@ -223,11 +221,6 @@ class History:
                 found.setdefault(event.file, []).append(event)
         return found
 
-    def is_of_first_attempt(self, event: Event) -> bool | None:
-        """Whether it happened before torchrun told of the first failure in this file; None where nothing was started again."""
-        ends = sorted(death.line for death in self._deaths.get(event.file, ()) if _TOLD_BY_AGENT in death.text)
-        return None if len(ends) < 2 else event.line < ends[0]
-
     def _was_restarted_after(self, event: Event) -> bool:
         """The job got over the deaths that were told after this: it was started again, and trained on."""
         later = [death for death in self._deaths.get(event.file, ()) if death.line > event.line]
@@ -273,8 +266,6 @@ class History:
             return False
         if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
-        if (missed := is_missed(event, file, self)) is not None:
-            return not missed
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
         return (

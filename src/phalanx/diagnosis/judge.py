@@ -35,8 +35,7 @@ def judge(claims: list[Claim], history: History, rules: Sequence[Rule] = ()) -> 
         return []  # whatever ranks said while they were ended says nothing of the job
     found = [claim for claim in claims if not _is_contradicted_by_watch(claim, history)]
     found += unexplained(found, history) + find_disagreements(history)
-    found = [_placed(claim, history) for claim in found]
-    found = _set_back_launchers(_set_back_later_attempts(found, history), history)
+    found = _set_back_followers([_placed(claim, history) for claim in found], history)
     if not any(claim.fatal for claim in found):
         found += find_silent_hang(history)
     found = [with_deviation(claim, history, rules) for claim in accuse_all(found, history)]
@@ -60,39 +59,19 @@ def _placed(claim: Claim, history: History) -> Claim:
     return replace(claim, stage=stage, ended_its_rank=ended, fatal=claim.fatal or ended, symptom=symptom)
 
 
-def _set_back_later_attempts(claims: list[Claim], history: History) -> list[Claim]:
-    """Ranks that do not find one another when a job is started again suffer from what had ended its first attempt."""
-    attempts = [{history.is_of_first_attempt(proof.event) for proof in claim.roots} for claim in claims]
-    told = zip(claims, attempts, strict=True)
-    if not any(True in tried and claim.fatal and not _is_about_meeting(claim) for claim, tried in told):
-        return claims
-    return [
-        replace(claim, depth=Claims.VICTIM) if tried == {False} and _is_about_meeting(claim) else claim
-        for claim, tried in zip(claims, attempts, strict=True)
-    ]
-
-
-def _set_back_launchers(claims: list[Claim], history: History) -> list[Claim]:
-    """A launcher that gives up waiting for workers after one has failed (Horovod's elastic driver) suffers from what that one says."""
-    deaths = [event for event in history.own_deaths if event.data["code"] != 0]
-    others = [
-        claim for claim in claims if claim.fatal and not _is_about_meeting(claim) and claim.depth is not Claims.VICTIM
-    ]
-    told = [proof.event for claim in others for proof in claim.roots if proof.event.rank is not None]
+def _set_back_followers(claims: list[Claim], history: History) -> list[Claim]:
+    """Who gives up waiting for ranks after one has failed, a launcher or the next attempt, suffers from what that one says."""
+    own = [claim for claim in claims if claim.fatal and not claim.is_meeting and claim.depth is not Claims.VICTIM]
+    told = [proof.event for claim in own for proof in claim.roots if proof.event.rank is not None]
     first: dict[str, int] = {}
-    for event in told + deaths if told else []:
+    for event in told + history.own_deaths if told else []:
         first[event.file] = min(event.line, first.get(event.file, event.line))
 
     def follows(claim: Claim) -> bool:
-        own = [proof.event for proof in claim.roots]
-        late = all(event.rank is None and first.get(event.file, event.line) < event.line for event in own)
-        return bool(own) and _is_about_meeting(claim) and late
+        late = (e.rank is None and first.get(e.file, e.line) < e.line for e in (proof.event for proof in claim.roots))
+        return claim.is_meeting and bool(claim.roots) and all(late)
 
     return [replace(claim, depth=Claims.VICTIM) if follows(claim) else claim for claim in claims]
-
-
-def _is_about_meeting(claim: Claim) -> bool:
-    return claim.is_communication or claim.symptom.startswith("comm.")
 
 
 def _is_contradicted_by_watch(claim: Claim, history: History) -> bool:

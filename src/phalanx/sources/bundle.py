@@ -18,9 +18,8 @@ from typing import Any
 
 from phalanx.model import Event, EventKind, bundle
 from phalanx.model.fact import Fact
-from phalanx.model.facts import fact_from_json
+from phalanx.model.facts import fact_from_json, make_fact
 from phalanx.model.foreign import read_object
-from phalanx.sources.older_bundles import death_fact, facts_of
 from phalanx.sources.text import clean_text
 
 _EXIT_SCHEMA = "phalanx.exit/1"
@@ -136,8 +135,16 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if by:
         text += f" (ended because {_OF_ANOTHER.sub('', str(by))})"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
-    died = death_fact((rank,), why) if isinstance(why, dict) and why.get("cause") else None
+    died = _death(rank, why) if isinstance(why, dict) and why.get("cause") else None
     return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data, fact=died)
+
+
+def _death(rank: int, why: Mapping[str, Any]) -> Fact:
+    """How a process died, from what the watch wrote down of it."""
+    told = {
+        name: str(why[name]) for name in ("cause", "signal", "place", "library", "node") if why.get(name) is not None
+    }
+    return make_fact("rank.died", {**told, "why": str(why.get("text") or "")}, ranks=(rank,), source="watch")
 
 
 def _ranks_in(value: object) -> tuple[int, ...]:
@@ -166,22 +173,12 @@ def read_watch(name: str, text: str) -> list[Event]:
         told = {**(data or {}), "seen": seen["kind"], "ranks": ranks}
         told["missing"] = _ranks_in(told.get("missing"))
         event = Event(kind, clean_text(str(seen.get("text", ""))), name, number, only, source="watch", data=told)
-        facts = _facts_in(seen, ranks, data or {})
+        written = seen["facts"] if isinstance(seen.get("facts"), list) else []
+        facts = [fact for item in written if (fact := fact_from_json(item, "watch")) is not None]
         events.extend(replace(event, fact=fact) for fact in facts)
         if not facts:
             events.append(event)
     return events
-
-
-def _facts_in(seen: Mapping[str, Any], ranks: tuple[int, ...], data: Mapping[str, Any]) -> list[Fact]:
-    """What a record established: as it says, or, where it is of an older release, as its data tell."""
-    if "facts" not in seen:
-        try:
-            return facts_of(str(seen["kind"]), ranks, str(seen.get("text", "")), data)
-        except (TypeError, ValueError):
-            return []  # a damaged record
-    written = seen["facts"] if isinstance(seen["facts"], list) else []
-    return [fact for item in written if (fact := fact_from_json(item, "watch")) is not None]
 
 
 def is_watch(name: str) -> bool:

@@ -76,7 +76,6 @@ FACTS = (
         others="str",  # who these are
         counted="str",  # how many calls the accused made in this round, beside the rest
         way="str",  # by which line it can have passed the call by
-        why="str",  # a sentence, in bundles of older releases
     ),
     FactType("stall.recovered", "The job moves again after {seconds} s", {"seconds": "int"}, EventKind.PROGRESS),
 )
