@@ -11,7 +11,7 @@ from typing import Any
 from phalanx.attaching.discovery import FoundJob
 from phalanx.attaching.evidence import Piece
 from phalanx.attaching.judge import judge
-from phalanx.attaching.looks import JobMotion
+from phalanx.attaching.looks import JobMotion, with_moving_data
 from phalanx.attaching.state import JobState, State, state_of
 from phalanx.attaching.target import Target
 from phalanx.model.bundle import rank_folder, stacks_file
@@ -58,7 +58,7 @@ def investigate(target: Target, say: Callable[[str], None], rounds: int = _ROUND
                 else "the ranks wait"
             )
             say(f"{who}; looking longer to tell a hang from a slow step")
-        motion = target.look()
+        motion = with_moving_data(target.look(), motion)
         found, watched = state_of(motion), watched + motion.seconds
     quiet = max(watched, motion.quiet or 0.0)
     gone = dict.fromkeys(rank for rank in job.missing if rank not in motion.ranks)

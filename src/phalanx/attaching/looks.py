@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 
 from phalanx.attaching.ray_train import with_training_thread
 from phalanx.attaching.signs_of_life import Link, Outputs, growth, links_of, quiet_of
@@ -19,7 +19,7 @@ from phalanx.run.watch.look import RankLook, look_at
 from phalanx.run.watch.network import Connection, Tables, connections_of
 from phalanx.run.watch.output_progress import OutputProgress
 from phalanx.run.watch.processes import children_of, python_children
-from phalanx.run.watch.rank_position import Doing, RankPosition, position_of
+from phalanx.run.watch.rank_position import Doing, RankPosition, position_of, script_threads
 from phalanx.run.watch.spinning import looks_at, stays_in_few_lines
 from phalanx.run.watch.stacks import ProcessStacks, Thread, take_stacks
 
@@ -106,7 +106,8 @@ def look_at_job(
     families = children_of(numbers)
     workers = {pid: list(python_children(family))[:_MOST_WORKERS] for pid, family in families.items()}
     taken.append(_stacks(numbers, values=True))
-    helpers = take_stacks([worker for found in workers.values() for worker in found], pause=False)
+    helpers = take_stacks([worker for found in workers.values() for worker in found], values=True)
+    helpers |= take_stacks([pid for pid, one in helpers.items() if one.error], pause=False)
     seconds = max(time.monotonic() - began, 0.1)
     motions, tables = dict[int, RankMotion](), Tables()
     for rank, before in first.items():
@@ -119,6 +120,29 @@ def look_at_job(
     motions |= _looked_at_longer(motions)
     now = links_of(pids)
     return JobMotion(motions, seconds, quiet_of(now), now, growth(links, now) / seconds, outputs.steps())
+
+
+def with_moving_data(motion: JobMotion, before: JobMotion) -> JobMotion:
+    """A rank does not stand still while what makes its data moves, though it waits at one line whenever one looks."""
+    moving = {
+        rank: replace(one, stands=False)
+        for rank, one in motion.ranks.items()
+        if one.doing is Doing.DATA and rank in before.ranks and _data_makers(one) != _data_makers(before.ranks[rank])
+    }
+    return replace(motion, ranks={**motion.ranks, **moving}) if moving else motion
+
+
+def _data_makers(one: RankMotion) -> list[list[tuple[Frame, Mapping[str, str]]]]:
+    """The user's frames, with their variables, in all threads and processes that make the data of a rank."""
+    threads = [*script_threads(one.stacks), *(worker.main for worker in one.workers if worker.main is not None)]
+    return [
+        [
+            (frame, told)
+            for frame, told in zip(thread.frames, chain(thread.values, repeat({})), strict=False)
+            if frame.is_user_code
+        ]
+        for thread in threads
+    ]
 
 
 def _looked_at_longer(motions: Mapping[int, RankMotion]) -> dict[int, RankMotion]:

@@ -11,7 +11,7 @@ from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.locks import LockWait, lock_wait_of
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
-from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks
+from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks, Thread
 from phalanx.sources.user_code import condition_above, source_line
 
 # Functions that return only when other ranks have come, each behind the file it stands in.
@@ -196,13 +196,21 @@ def _is_in(frame: Frame, calls: re.Pattern[str]) -> bool:
 def _workers_at(stacks: ProcessStacks, workers: tuple[ProcessStacks, ...]) -> tuple[Frame, ...]:
     """Where those stand that make the data: processes of PyTorch's loader, threads in which TensorFlow runs functions of the script."""
     found = [frame for worker in workers if (frame := _worker_frame(worker)) is not None]
-    for thread in stacks.threads:
-        mine = [frame for frame in thread.frames if frame.is_user_code]
-        if thread is not stacks.main and mine and any(_SCRIPT_OPS in frame.path for frame in thread.frames):
-            found.append(
-                Frame(mine[-1].file, mine[-1].line, mine[-1].function, source_line(mine[-1].file, mine[-1].line))
-            )
+    for thread in script_threads(stacks):
+        last = [frame for frame in thread.frames if frame.is_user_code][-1]
+        found.append(Frame(last.file, last.line, last.function, source_line(last.file, last.line)))
     return tuple(found)
+
+
+def script_threads(stacks: ProcessStacks) -> list[Thread]:
+    """The threads in which TensorFlow runs functions of the script, as a generator that feeds a tf.data pipeline."""
+    return [
+        thread
+        for thread in stacks.threads
+        if thread is not stacks.main
+        and any(frame.is_user_code for frame in thread.frames)
+        and any(_SCRIPT_OPS in frame.path for frame in thread.frames)
+    ]
 
 
 def _worker_frame(worker: ProcessStacks) -> Frame | None:
