@@ -79,6 +79,10 @@ def made(number: int) -> dict[str, tuple[str, str]]:
         "quoted address": ("https%3A%2F%2Fuser%3A{}%40host%2Fx", some(10)), "digest": ('Authorization: Digest username="a", response="{}"', some(32, _HEX)),
         "openssl": ("openssl enc -pass pass:{} -in x", some(9)), "unzip": ("unzip -P {} a.zip", some(9)), "wandb login": ("wandb login {}", some(40, _HEX)),
         "kaggle": ('{{"username":"a","key":"{}"}}', "a1" + some(30, _HEX)), "oracle": ("jdbc:oracle:thin:scott/{}@//h:1521/x", some(9)),
+        "1password": ("A3-{}", some(6, _UPPER) + "-" + some(11, _UPPER) + "-" + some(5, _UPPER) + "-" + some(5, _UPPER) + "-" + some(5, _UPPER)),
+        "clickhouse": ("4b1d{}", "a1B2" + some(34)), "facebook app": (some(16, "123456789") + "|{}", some(27)), "grafana key": ("eyJrIjoi{}", some(72)), "vault before": ("s.{}", "a1B2" + some(20)),
+        "new relic": ("NRAK-{}", some(27, _UPPER)), "intra42": ("s-s4t2ud-{}", some(64, _HEX)), "web token in base64": ("ZXlK{}", some(60)), "twitter": ("TWITTER_ACCESS_TOKEN={}", some(18, "123456789") + "-" + some(40)),
+        "in a quoted address": ("q=%22ghp_{}%22", some(36)), "quoted hook": ("u=https%3A%2F%2Fhooks.slack.com%2Fservices%2F{}", "T" + some(8) + "%2FB" + some(8) + "%2F" + some(24)),
         "pgp": ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{}\n-----END PGP PRIVATE KEY BLOCK-----", some(64)),
     }  # fmt: skip
     return {kind: (text.format(secret), secret) for kind, (text, secret) in plain.items()}

@@ -43,7 +43,7 @@ _HARMLESS = re.compile(
     rb"|%(?:[-+ #0-9.]{0,6}[a-z](?![A-Za-z0-9])|[({ ]|[A-Za-z_]+%)"
     rb"|\{(?:[\s\"'{}\\]|\w{0,40}(?:[!:.\[][^{}\s]{0,20})?\}|\w[\w.]{0,60}[:=(])"
 )
-_NUMBER = re.compile(rb"[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9])")
+_NUMBER = re.compile(rb"[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9]|[-|:@#~=%][A-Za-z0-9])")
 _CALL = re.compile(rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[(\[](?:[bru]{0,2}[\"'])?")
 _MEMBER = re.compile(rb"(?:self|args|os|cfg|config|opt|opts|settings|env)\.\w")
 # What ends a command or a pair of a query ends a value; within a password it is followed by anything else.
@@ -109,12 +109,13 @@ def value(least: int, test: Callable[[bytes], bool] | None = None, numbers: bool
         if called is not None and called[0][-1:] in (b'"', b"'"):
             at += called.end()  # a call that is given the secret
         end = _value(data, at)
-        return end if end - at >= least else -1
+        is_quoted = numbers and data[at - 1 : at] in (b'"', b"'")
+        return end if end - at >= (1 if is_quoted else least) else -1
 
     return reach
 
 
-def _first_word(data: bytes) -> bytes:
+def first_word(data: bytes) -> bytes:
     """Up to a blank or a quote; of a call with a text, the text."""
     called = _CALL.match(data)
     if called is not None and called[0][-1:] in (b'"', b"'"):
@@ -124,12 +125,42 @@ def _first_word(data: bytes) -> bytes:
 
 
 def random_word(head: bytes) -> bool:
-    return looks_random(_first_word(head))
+    return looks_random(first_word(head))
 
 
 def not_hexadecimal(head: bytes) -> bool:
-    word = _first_word(head)
+    word = first_word(head)
     return looks_random(word) and re.fullmatch(rb"(?:0x)?[0-9a-fA-F:-]+", word) is None
+
+
+_CELL = re.compile(rb"[^\s|]{4,}[ \t]*(?:[|\r\n]|\xe2\x94[\x82\x83]|$)")
+_LINE = re.compile(rb"[^\s:={\[][^\s]{3,}(?<!:),?[ \t]*[}\])]*(?:[\r\n]|$)")
+_LAST = re.compile(rb"[^\"'\r\n]{1,90}[\"'][ \t]*[)\]]")
+_NAME_BEHIND = re.compile(
+    rb"[\"'],\s{0,40}[\"'](?:name|key)[\"'][ \t]{0,4}:[ \t]{0,4}[\"'][\w.-]{0,40}(?:pass(?:w|phrase|[\"'])|secret|credential|api_?key|token|_(?:key|pwd|pat)[\"'])",
+    re.I,
+)
+
+
+def alone_in_cell(head: bytes) -> bool:
+    """Whether one word fills the cell of a table."""
+    return _CELL.match(head) is not None
+
+
+def alone_in_line(head: bytes) -> bool:
+    """Whether one word fills the line, and names nothing that follows it."""
+    return _LINE.match(head) is not None
+
+
+def last_of_pair(head: bytes) -> bool:
+    """Whether a bracket closes behind the text: a name and its value, no longer list of names."""
+    return _LAST.match(head) is not None
+
+
+def value_before_name(data: bytes, at: int) -> int:
+    """A quoted value whose secret name follows it."""
+    end = _value(data, at)
+    return end if end > at and _NAME_BEHIND.match(data, end) else -1
 
 
 _USER_INFO = re.compile(rb"[^\s/\"'<>`]{1,300}@|[^\s\"'<>@/:`]{0,100}:(?!\d{1,5}/)[^\s\"'<>@`]{1,200}@")

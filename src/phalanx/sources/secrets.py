@@ -120,6 +120,8 @@ _PUBLIC_NAME = re.compile(
 )
 _OPTION = re.compile(r"--?[\w.-]+")
 _GLUED = re.compile(r"(-p)(?=\D*[^\d/.,])(?!y(?:thon|py)?$)([^-/.=\s][^/\s]{3,})")
+# Short options that are given a password, by program; curl's holds a name before it.
+_SHORT = {"sshpass": {"-p"}, "zip": {"-P"}, "unzip": {"-P"}, "curl": {"-u", "--user", "-U", "--proxy-user"}, "ldapsearch": {"-w"}, "ldapmodify": {"-w"}, "redis-cli": {"-a"}}  # fmt: skip
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -141,14 +143,19 @@ def redact_command(arguments: Iterable[str]) -> list[str]:
     """Arguments fit to be kept; also the value that stands behind `--api-key`, and `-pVALUE`."""
     shown: list[str] = []
     option = ""
+    short: set[str] = set()
     for argument in arguments:
         glued = _GLUED.fullmatch(argument)
-        if option and not argument.startswith("-") and is_secret(option, argument):
+        if option in short:
+            name, sign, _ = argument.partition(":") if option in _SHORT["curl"] else ("", "", "")
+            shown.append(f"{name}{sign}{HIDDEN}" if sign or option not in _SHORT["curl"] else argument)
+        elif option and not argument.startswith("-") and is_secret(option, argument):
             shown.append(HIDDEN)
         elif glued:
             shown.append(glued[1] + HIDDEN)
         else:
             shown.append(_redact_argument(argument))
+        short |= _SHORT.get(argument.rpartition("/")[2], set())
         option = argument if _OPTION.fullmatch(argument) else ""
     return shown
 
