@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import TextIO
 
 FOLDER, FILE = 0o700, 0o600
 
@@ -21,10 +22,21 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags, FILE)
 
 
+def open_new(path: Path) -> TextIO:
+    """A text file to write into; one that was there keeps its mode. Raises OSError."""
+    return open(path, "w", encoding="utf-8", errors="replace", opener=opener)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a whole file. Raises OSError."""
-    with open(path, "w", encoding="utf-8", errors="replace", opener=opener) as file:
+    with open_new(path) as file:
         file.write(text)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a whole file. Raises OSError."""
+    with open(path, "wb", opener=opener) as file:
+        file.write(data)
 
 
 def make_private(folder: Path) -> None:

@@ -78,6 +78,7 @@ def written(name: str, secret: str) -> Iterator[str]:
     )
     yield f"1 validation error for Settings\n{low}\n  Input should be a valid integer [type=int_parsing, input_value='{secret}', input_type=str]"
     yield f"[rank0]: db.{low}\n[rank0]:   Value error, bad [type=value_error, input_value={secret!r}, input_type=str]"
+    yield f"ValidationError: 1 validation error for Settings {low} Input should be a valid integer [type=int_parsing, input_value={secret!r}, input_type=str]"
 
 
 NAMES = ("PASSWORD", "DB_PASSWORD", "SMTP_PASS", "CLIENT_SECRET", "WANDB_API_KEY", "GITLAB_ACCESS_TOKEN")
@@ -148,3 +149,12 @@ def test_programs_whose_short_options_are_given_a_password() -> None:
     assert redact_command(["sshpass", "-p", "hunter2", "ssh", "h"]) == ["sshpass", "-p", "[redacted]", "ssh", "h"]
     assert redact_command(["curl", "-u", "me", "x"]) == ["curl", "-u", "me", "x"]
     assert redact_command(["python", "-u", "a:b"]) == ["python", "-u", "a:b"]
+
+
+def test_an_excerpt_may_begin_within_a_private_key() -> None:
+    lines = [b"MIIabc\n", b"MIIdef\n", b"-----END RSA PRIVATE KEY-----\n", b"step 1\n"]
+    redactor = OutputRedactor(b"".join(lines))
+    assert [redactor.clean(line) for line in lines] == [b"[redacted]\n"] * 3 + [b"step 1\n"]
+    assert (
+        OutputRedactor(b"-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n").clean(b"a\n") == b"a\n"
+    )

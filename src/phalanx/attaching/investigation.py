@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.attaching.discovery import FoundJob
 from phalanx.attaching.evidence import Piece
 from phalanx.attaching.judge import judge
@@ -85,14 +86,14 @@ def keep(seen: Seen, bundle: Path, say: Callable[[str], None], *, for_good: bool
         process = {"pid": one.process.pid, "host": one.host, "role": one.identity.role, "rank_known_by": one.told_by}
         writer.write_process(attempt, rank, process, one.process.variables or {})
         text = as_text([motion.stacks, *motion.workers])
-        (rank_folder(attempt, rank) / stacks_file(1)).write_text(text, encoding="utf-8")
+        private.write_text(rank_folder(attempt, rank) / stacks_file(1), text)
     for observation in seen.observations:
         facts = tuple(_worded(fact, for_good) for fact in observation.facts)
         writer.write_observation(attempt, replace(observation, facts=facts))
     for piece in seen.evidence:
         place = place_of(piece, attempt)
         if place.parent.is_dir():  # a rank that has ended meanwhile has none
-            place.write_bytes(piece.data)
+            private.write_bytes(place, piece.data)
 
 
 def _worded(fact: Fact, for_good: bool) -> Fact:

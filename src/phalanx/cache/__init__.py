@@ -57,6 +57,7 @@ def save(kind: str, key: str, payload: bytes) -> None:
     import tempfile  # seldom needed, and it loads a lot
 
     with suppress(OSError):
+        folder.parent.mkdir(mode=private.FOLDER, parents=True, exist_ok=True)
         private.make_folder(folder)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
         try:

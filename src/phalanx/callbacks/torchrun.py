@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,8 +22,23 @@ class PhalanxLogs(DefaultLogsSpecs):  # type: ignore[misc]
     ) -> None:
         if not log_dir or log_dir == os.devnull:
             log_dir = os.path.join(os.environ.get("PHALANX_DIR") or "phalanx-runs", "torchrun")  # noqa: PTH118
-        mask = os.umask(0o077)
-        try:
+        with _private():
             super().__init__(log_dir=log_dir, redirects=Std.NONE, tee=Std.ALL, local_ranks_filter=local_ranks_filter)
-        finally:
-            os.umask(mask)
+
+    def reify(self, envs: Any) -> Any:
+        """The files of an attempt; PyTorch opens them later, when the umask is the user's again."""
+        with _private():
+            files = super().reify(envs)
+            for path in (*files.stdouts.values(), *files.stderrs.values()):
+                if path:
+                    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        return files
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    mask = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(mask)

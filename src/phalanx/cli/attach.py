@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phalanx import private
 from phalanx.model.ranks import name_ranks
 from phalanx.report import Format
 
@@ -170,7 +171,7 @@ def _conclude(seen: Seen, bundle: Path | None, form: Format, output: Path | None
         folder = bundle or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phalanx-attach-")))
         if bundle is not None:
             try:
-                bundle.mkdir(parents=True, exist_ok=False)
+                private.make_folder(bundle, exist_ok=False)
             except OSError as error:
                 raise AttachError(f"--bundle {bundle}: {error.strerror}; give a new folder") from None
         keep(seen, folder, _say, for_good=bundle is not None)
@@ -250,7 +251,7 @@ def _report(seen: Seen, bundle: Path, form: Format, output: Path | None, everyth
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        private.write_text(output, text)
     return 1 if document["verdict"] else 2 if seen.found.state is State.UNSEEN else 0
 
 

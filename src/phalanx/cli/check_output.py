@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from phalanx import private
 from phalanx.model import Report
 from phalanx.preflight.fix_script import write_fix_script
 from phalanx.report import Format, print_text, render
@@ -27,7 +28,7 @@ def write_checked(
         if output is None:
             _print(report, seconds, everything, Console(highlight=False))
         else:
-            with output.open("w", encoding="utf-8") as file:
+            with private.open_new(output) as file:
                 _print(report, seconds, everything, Console(file=file, highlight=False))
         return
     elif form is Format.JSON:
@@ -37,7 +38,7 @@ def write_checked(
     if output is None:
         sys.stdout.write(document)
     else:
-        output.write_text(document, encoding="utf-8")
+        private.write_text(output, document)
         typer.echo(f"wrote {output}", err=True)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from phalanx import private
 from phalanx.checkpoint_files import CheckpointError, Examined, Options, against_checkpoint, examine, is_checkpoint
 from phalanx.checkpoint_files.comparing import Expected
 from phalanx.checkpoint_files.model_factory import expected_of_factory, is_factory
@@ -74,7 +75,7 @@ class CheckpointRequest:
             sys.stdout.flush()
             return
         if self.form is Format.TEXT and self.output is not None:
-            with self.output.open("w", encoding="utf-8") as file:
+            with private.open_new(self.output) as file:
                 self._print(examined, seconds, file)
             return
         report = _joined([one.report for one in examined])
@@ -86,7 +87,7 @@ class CheckpointRequest:
             sys.stdout.write(document)
             sys.stdout.flush()
         else:
-            self.output.write_text(document, encoding="utf-8")
+            private.write_text(self.output, document)
             sys.stderr.write(f"wrote {self.output}\n")
 
     def _print(self, examined: Sequence[Examined], seconds: float, out: Any) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from phalanx import private
 from phalanx.cli.lint_link import with_script_rule
 from phalanx.report import Format, print_text, render
 from phalanx.sources.patience import WHOLE
@@ -63,7 +64,7 @@ class Request:
                 return
             from rich.console import Console
 
-            with self.output.open("w", encoding="utf-8") as file:
+            with private.open_new(self.output) as file:
                 print_text(report, everything=self.everything, console=Console(file=file, width=110))
             return
         document = render(report, self.form)
@@ -71,7 +72,7 @@ class Request:
             sys.stdout.write(document)
             sys.stdout.flush()  # here, where a reader that went away is understood
         else:
-            self.output.write_text(document, encoding="utf-8")
+            private.write_text(self.output, document)
             sys.stderr.write(f"wrote {self.output}\n")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from phalanx import private
 from phalanx.lint import LintError, LintOptions, lint_paths
 from phalanx.lint.fixes import repair_files
 from phalanx.model import Report
@@ -67,7 +68,7 @@ class LintRequest:
                 print_linted(report, seconds, lines, sys.stdout, everything=self.everything)
                 sys.stdout.flush()
                 return
-            with self.output.open("w", encoding="utf-8") as file:
+            with private.open_new(self.output) as file:
                 print_linted(report, seconds, lines, file, everything=self.everything)
             return
         document = render(report, self.form)
@@ -75,7 +76,7 @@ class LintRequest:
             sys.stdout.write(document)
             sys.stdout.flush()
         else:
-            self.output.write_text(document, encoding="utf-8")
+            private.write_text(self.output, document)
             sys.stderr.write(f"wrote {self.output}\n")
 
 

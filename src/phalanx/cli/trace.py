@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from phalanx import private
 from phalanx.diagnosis import diagnose_paths
 from phalanx.model import Report
 from phalanx.model.printable import printable
@@ -178,7 +179,7 @@ def _print_rank(traces: Traces, rank: int, console: Console) -> None:
 def _write_files(traces: Traces, report: Report, html: Path | None, perfetto: Path | None) -> None:
     try:
         if html is not None:
-            html.write_text(render_formation(traces, report), encoding="utf-8")
+            private.write_text(html, render_formation(traces, report))
             typer.echo(f"wrote {html}", err=True)
         if perfetto is not None:
             kept = write_perfetto(traces, perfetto, report)

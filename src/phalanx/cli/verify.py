@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from phalanx import private
 from phalanx.cli.recording import sources_folder
 from phalanx.cli.run import is_after_dashes, variables
 from phalanx.cli.verifying import evidence_of, observer_for, one_that_spawns
@@ -157,7 +158,7 @@ class _Quiet(Screen):
 def _make(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise PlanError(f"--keep {folder}: the folder is not empty; give a new one")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.make_folder(folder)
 
 
 def _report(
@@ -184,7 +185,7 @@ def _report(
     def run(spec: JobSpec, name: str, **settings: Any) -> Ran:
         """One of the runs, in a folder of its own."""
         place = folder / name
-        place.mkdir()
+        private.make_folder(place)
         told = replace(observer, settings={**observer.settings, **settings})
         plan = make_plan(spec, os.environ, Path.cwd(), told)
         typer.echo(f"phalanx: run {name}", err=True)
@@ -237,11 +238,11 @@ def _write(
             return
         from rich.console import Console
 
-        with output.open("w", encoding="utf-8") as file:
+        with private.open_new(output) as file:
             print_text(report, everything=everything, console=Console(file=file, highlight=False))
         return
     text = render_html(report, figures) if form is VerifyFormat.HTML else render(report, Format.JSON)
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        private.write_text(output, text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from phalanx import private
 from phalanx.cli.recording import sources_folder
 from phalanx.model import Report
 from phalanx.model import bundle as layout
@@ -81,7 +82,7 @@ def one_that_spawns(spec: JobSpec, observer: Recorder) -> tuple[JobSpec, Recorde
 def say_verified(plan: Plan, folder: Path, command: list[str], is_text: bool) -> Report:
     """Judge the sampled steps of a run that is over, keep the report in the bundle, and say what was found."""
     report = judge(evidence_of(plan, folder, sources_folder(command, plan.spec.is_module)))
-    (folder / REPORT).write_text(json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    private.write_text(folder / REPORT, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     if report.findings and is_text:
         print_text(report)
     else:

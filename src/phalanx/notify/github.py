@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
+from phalanx import private
 from phalanx.notify.notice import Notice
 
 _MOST = 60_000  # GitHub takes a megabyte a step, for everything
@@ -23,7 +23,7 @@ def summarise(notice: Notice, variables: Mapping[str, str] = os.environ) -> bool
     text = f"### Phalanx: {_plain(notice.headline)}\n\n{fence}\n{notice.text[:_MOST]}\n{fence}\n\n" + (
         f"Bundle: `{notice.bundle}`\n\n" if notice.bundle else ""
     )
-    with contextlib.suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
+    with contextlib.suppress(OSError), open(path, "a", encoding="utf-8", opener=private.opener) as file:
         file.write(text)
         return True
     return False

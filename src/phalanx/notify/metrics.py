@@ -7,6 +7,7 @@ phalanx_rank_seconds_since_progress{job="train",rank="3"} 0.4
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -145,7 +146,8 @@ class Metrics:
         if self._file is not None:
             with contextlib.suppress(OSError):  # a full disk costs the figures, not the job
                 part = self._file.with_name(f".{self._file.name}.part")
-                part.write_text(self.text(), encoding="utf-8")
+                with open(part, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o644)) as file:
+                    file.write(self.text())  # figures only, for node_exporter, which runs as another user
                 part.replace(self._file)
 
     def close(self) -> None:

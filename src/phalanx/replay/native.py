@@ -35,6 +35,7 @@ class Native:
         except (OSError, subprocess.TimeoutExpired):
             return
         if done.returncode == 0 and made.is_file():
+            made.chmod(0o700)
             self.path = str(made)
 
     def close(self) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from phalanx import private
 from phalanx.model import Report
 from phalanx.model.trace import CallState, Traces
 from phalanx.report.lateness import clock_offsets
@@ -57,13 +59,23 @@ class _Writer:
         self.event(ph="M", name="process_sort_index", pid=self.pid(rank), tid=0, args={"sort_index": rank})
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    if path.suffix != ".gz":
+        with private.open_new(path) as file:
+            yield file
+        return
+    with open(path, "wb", opener=private.opener) as raw, gzip.open(raw, "wt", 3, encoding="utf-8") as file:
+        yield file
+
+
 def write_perfetto(traces: Traces, path: Path, report: Report | None = None, most: int = MOST_EVENTS) -> int:
     """Write the trace (compressed if the name ends in .gz); the number of calls a rank that were kept, the newest ones."""
     axis = find_axis(traces)
     ranks = max(1, traces.calls.get_column("rank").n_unique())
     kept = max(50, most // ranks)
     verdict = report.verdict if report is not None else None
-    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:  # fmt: skip
+    with _opened(path) as file:
         names = {number: (name, label) for number, name, label in labelled_groups(traces).select("group", "name", "label").iter_rows()}  # fmt: skip
         culprits = frozenset(verdict.culprit_ranks if verdict else ())
         digits = len(str(max([*traces.ranks, *culprits, (traces.world_size or 1) - 1])))

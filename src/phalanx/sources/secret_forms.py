@@ -273,6 +273,7 @@ OTHERS = (
     Form("kaggle", r"\"username\":[ ]?\"[^\"\r\n]{1,80}\",[ ]?\"key\":[ ]?\"", value(16), flags=_CASELESS),
     Form("refused input", r"input_value=[\"']", value(8, random_word)),
     Form("refused secret", rf"{_ANY_TOKEN}\r?\n[^\r\n]{{1,500}}input_value=b?[\"']?", value(1, numbers=True), flags=_CASELESS),
+    Form("refused secret in one line", rf"{_ANY_TOKEN}[ \t]{{1,8}}[^\r\n\[]{{1,300}}\[type=[a-z_.]{{1,60}}, input_value=b?[\"']?", value(1, numbers=True), flags=_CASELESS),
     Form("oracle", r":oracle:\w{2,6}:[\w.$-]{1,60}/", run_of(r"^\s\"'<>`@", 1), flags=_CASELESS),
     Form("user and password in a call", r"(?:auth[ \t]?=[ \t]?|login|basicauth)\([ \t]?[\"'][^\"'\r\n]{1,80}[\"'],[ \t]{0,2}[\"']", value(4, numbers=True), flags=_CASELESS),
     Form("quoted query", r"(?:%3F|%26)[\w.-]{0,60}(?:token|key|secret|passw(?:or)?d|passphrase|pwd|pass|sig|signature|auth|code)%3D", _quoted_value, flags=_CASELESS),

@@ -188,3 +188,9 @@ def private_key(data: bytes, at: int) -> int:
 def ends_key(line: bytes) -> bool:
     """Whether a private key ends in this line."""
     return _END_OF_KEY.search(line) is not None
+
+
+def begins_within_key(text: bytes) -> bool:
+    """Whether a private key ends in this text that does not begin in it."""
+    end = text.find(b"PRIVATE KEY-----")
+    return end >= 0 and text.rfind(b"-----END", 0, end) > text.rfind(b"-----BEGIN", 0, end)

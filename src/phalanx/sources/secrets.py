@@ -16,7 +16,7 @@ import hyperscan
 
 from phalanx.sources.database import Occurrence, compiled, scan
 from phalanx.sources.secret_forms import FORMS
-from phalanx.sources.secret_reach import ends_key, private_key
+from phalanx.sources.secret_reach import begins_within_key, ends_key, private_key
 
 HIDDEN = "[redacted]"
 _HIDDEN = HIDDEN.encode()
@@ -197,8 +197,9 @@ def _last_line(piece: bytes) -> bytes:
 class OutputRedactor:
     """Takes secrets out of a stream of output, piece by piece; a piece ends at the end of a line."""
 
-    def __init__(self) -> None:
-        self._key_lines = 0  # how many more lines may belong to a private key
+    def __init__(self, excerpt: bytes = b"") -> None:
+        """`excerpt`: what the pieces are, where they were cut out of longer output and may begin within a private key."""
+        self._key_lines = _LONGEST_KEY if begins_within_key(excerpt) else 0  # how many more lines may belong to one
         self._values: tuple[bytes, ...] = ()
         self._before = b""  # the line before what comes next: a name may stand above its value
 

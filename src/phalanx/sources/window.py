@@ -10,7 +10,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.sources.dialects import Dialect, Speaker
 from phalanx.sources.progress import LONGEST, may_hold_progress
 from phalanx.sources.scanner import LOOK_AHEAD, Hit, Piece
-from phalanx.sources.secrets import redact
+from phalanx.sources.secrets import OutputRedactor, redact
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.text import LONGEST_LINE, clean
 from phalanx.sources.times import time_of
@@ -160,4 +160,7 @@ class Window:
 
 
 def _shown_lines(raw: bytes, first: int) -> tuple[tuple[int, str], ...]:
-    return tuple((first + index, redact(clean(line[:400]))) for index, line in enumerate(raw.split(b"\n")))
+    """One after the other, since a name may stand above its value, and a private key has many lines."""
+    redactor = OutputRedactor(raw)
+    lines = (redactor.clean(clean(line[:400]).encode("utf-8", "surrogatepass") + b"\n") for line in raw.split(b"\n"))
+    return tuple((first + index, line[:-1].decode("utf-8", "surrogatepass")) for index, line in enumerate(lines))

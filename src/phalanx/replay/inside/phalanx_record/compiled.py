@@ -79,6 +79,10 @@ def compiler() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CXX", "") or "c++", "g++", "clang++"))), None)
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def make(facts: dict[str, str], is_patient: bool = True) -> str:
     """Compile it; what went wrong, or nothing. It is there whole, or not at all."""
     target, program = target_of(facts), compiler()
@@ -88,7 +92,10 @@ def make(facts: dict[str, str], is_patient: bool = True) -> str:
     if is_patient:
         os.nice(19)
     lib = os.path.join(facts["folder"], "lib")
-    with open(target + ".making", "w"), tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as aside:
+    with (
+        open(target + ".making", "w", opener=_private),
+        tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as aside,
+    ):
         made = os.path.join(aside, "kernel.so")
         command = [program, "-std=c++20", "-O1", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={facts['abi']}"]
         command += [
@@ -111,7 +118,7 @@ def make(facts: dict[str, str], is_patient: bool = True) -> str:
             os.chmod(made, 0o700)
             os.replace(made, target)
     if wrong:  # another release of PyTorch may have other headers: it is not tried again
-        with open(target + ".failed", "w", encoding="utf-8") as file:
+        with open(target + ".failed", "w", encoding="utf-8", opener=_private) as file:
             file.write(wrong)
     os.unlink(target + ".making")
     _forget_old(os.path.dirname(target))
