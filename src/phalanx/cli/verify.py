@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -210,7 +211,7 @@ def _verify(
     evidence = evidence_of(plan, folder, sources)
     report = judge(evidence)
     if result.status != 0 and not _ended_by_us(evidence, result.reason):
-        report = _with_failure(report, result)
+        report = _with_failure(report, result, spec.command[:1])
     return report, distances(evidence)
 
 
@@ -219,13 +220,22 @@ def _ended_by_us(evidence: Evidence, reason: Reason) -> bool:
     return bool(evidence.ranks) and all(one.all("enough") for one in evidence.ranks.values())
 
 
-def _with_failure(report: Report, result: Result) -> Report:
-    """The job itself failed: what it did before is judged, and that it is not the whole is said."""
+def _with_failure(report: Report, result: Result, scripts: Sequence[str]) -> Report:
+    """The job itself failed: what it did before is judged, and that it is not the whole is said.
+
+    Where ranks lost one another or hung, the script may show why: a collective that some of them never reach.
+    """
+    from phalanx.cli.linting import with_scripts
+
     verdict = (result.report or {}).get("verdict") or {}
     said = verdict.get("headline") or result.reason.text
     needs = "a job that ends well: the failure comes first"
+    is_apart = verdict.get("symptom") in ("fail.communication-error", "perf.hang")
+    shown = with_scripts(replace(report, findings=()), scripts).findings if is_apart else ()
     return replace(
-        report, not_checked=(Unchecked(f"the whole run: {said}", needs, essential=True), *report.not_checked)
+        report,
+        findings=(*report.findings, *(one for one in shown if one.symptom == "perf.hang")),
+        not_checked=(Unchecked(f"the whole run: {said}", needs, essential=True), *report.not_checked),
     )
 
 

@@ -60,6 +60,7 @@ class Step:
     state: tuple[Any, ...] = ()  # of each parameter a list of fingerprints
     state_before: tuple[Any, ...] | None = None  # only of an optimizer's first step
     unheld: tuple[tuple[int, str, Sketch | None], ...] = ()  # in no optimizer: model, name, fingerprint
+    buffers: tuple[tuple[int, str, Sketch | None], ...] = ()  # model, name, fingerprint
     made: int = 0  # collectives over all ranks that this rank had called by then
     skipped: bool = False
     closure: bool = False
@@ -246,6 +247,7 @@ def _step(record: Record) -> Step:
         state=tuple(record.get("state") or ()),
         state_before=tuple(record["state_before"]) if record.get("state_before") is not None else None,
         unheld=tuple((int(m), str(name), _hashable(value)) for m, name, value in record.get("unheld") or ()),
+        buffers=tuple((int(m), str(name), _hashable(value)) for m, name, value in record.get("buffers") or ()),
         made=int(record.get("made", 0)),
         skipped=bool(record.get("skipped")),
         closure=bool(record.get("closure")),

@@ -70,6 +70,43 @@ def factor_over(found: Sequence[Reduction], members: Sequence[int]) -> float | N
     return _fit(used, mean)
 
 
+def rank_weights(found: Sequence[Reduction]) -> list[float] | None:
+    """With which weight each rank's own gradient is in the reduced one; None where no weights fit all parameters."""
+    used = [value for one in found for value in one.grad[0][:2]]
+    own = [
+        [value for one in found for value in one.own[place][:2]] for place in range(len(found[0].own) if found else 0)
+    ]
+    if not own or len(used) < len(own) + 2:
+        return None
+    table = [[_dot(one, two) for two in own] + [_dot(one, used)] for one in own]
+    weights = _solved(table)
+    if weights is None:
+        return None
+    rest = [
+        value - sum(w * one[place] for w, one in zip(weights, own, strict=True)) for place, value in enumerate(used)
+    ]
+    return weights if _dot(rest, rest) <= _FITS**2 * _dot(used, used) else None
+
+
+def _dot(one: Sequence[float], two: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, two, strict=True))
+
+
+def _solved(table: list[list[float]]) -> list[float] | None:
+    """Gauss's elimination; None where the equations do not decide."""
+    size = len(table)
+    for column in range(size):
+        best = max(range(column, size), key=lambda row: abs(table[row][column]))
+        table[column], table[best] = table[best], table[column]
+        if abs(table[column][column]) <= 1e-9 * max(abs(value) for row in table for value in row[:size]):
+            return None
+        for row in range(size):
+            if row != column:
+                by = table[row][column] / table[column][column]
+                table[row] = [a - by * b for a, b in zip(table[row], table[column], strict=True)]
+    return [row[size] / row[place] for place, row in enumerate(table)]
+
+
 def _fit(used: Sequence[float], other: Sequence[float]) -> float | None:
     square = sum(value * value for value in other)
     if square == 0:

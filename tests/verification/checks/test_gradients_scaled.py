@@ -69,3 +69,8 @@ def test_a_loss_that_is_divided_by_the_ranks_under_a_mean(tmp_path: Path) -> Non
     assert causes("loss = loss / world_size", divided) == ["gradients-divided-twice"]
     assert causes("loss = loss / 2", divided) == [], "half of a square, as people write it"
     assert causes("loss = 0.5 * loss") == []
+
+
+def test_accumulated_passes_that_are_divided_twice() -> None:
+    assert scaled(1.0, passes=4, loss=1 / 16) == ["accumulation-divided-twice"]
+    assert scaled(1.0, passes=4, loss=1 / 8) == []

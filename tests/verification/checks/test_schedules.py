@@ -64,3 +64,9 @@ def test_accelerate_and_a_schedule_of_epochs() -> None:
     assert stepped(2, "accelerate") == ["scheduler-steps-too-often"]
     assert stepped(1, "accelerate") == []
     assert stepped(1, "__main__") == []
+
+
+def test_a_rate_of_zero_long_before_the_end() -> None:
+    ends = lambda rank, step: max(0.0, 0.1 - 0.025 * step)  # noqa: E731
+    assert paced(2, {}, cls="LambdaLR", by="accelerate", rate=ends) == ["schedule-ends-too-early"]
+    assert paced(1, {}, cls="LambdaLR", steps=5, rate=ends) == [], "zero in its last step only"

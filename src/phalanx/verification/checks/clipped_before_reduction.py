@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from phalanx.model import Confidence
 from phalanx.verification.evidence import Evidence, Step
 from phalanx.verification.found import Found
+from phalanx.verification.reduction import rank_weights, reductions
+from phalanx.verification.replicas import calls_of, comparable, replicas_of
 
 _REDUCING = ("allreduce", "allreduce_coalesced", "reduce", "_reduce_scatter_base", "reduce_scatter")
+_MORE = 1.05  # weights that differ by less are rounding
+_FEWEST = 2  # steps
 
 
 def check(evidence: Evidence) -> Iterator[Found]:
@@ -18,6 +24,53 @@ def check(evidence: Evidence) -> Iterator[Found]:
         if len(places) >= 2 and all(place is not None for place in places):
             yield _found(str(places[0]))
             return
+    yield from _by_hand(evidence)
+
+
+def _by_hand(evidence: Evidence) -> Iterator[Found]:
+    """Without a call that clips: each rank's own gradient is in the reduced one with another weight, and none with more than its share.
+
+    Weights by the number of samples differ, too, but make one together.
+    """
+    for optimizer in evidence.optimizers:
+        plain = [one for one in replicas_of(evidence, optimizer) if one.wrapper is None]
+        seen = []
+        for number, steps in evidence.common_steps(optimizer):
+            found = [one for one in reductions(plain, steps) if one.is_telling and one.is_reduced]
+            step = next(iter(steps.values()))
+            weights = rank_weights(found) if comparable(steps) and not step.all("clip") else None
+            if weights is not None and len(weights) == len(evidence.ranks):
+                seen.append((number, weights, step))
+        if len(seen) >= _FEWEST and any(_is_shrunk(weights) for _, weights, _ in seen):
+            scaled = [one for one in seen if _is_shrunk(one[1])]
+            if len(scaled) >= _FEWEST and all(_at_most_its_share(weights) for _, weights, _ in seen):
+                yield _scaled_by_hand(evidence, *scaled[0])
+                return
+
+
+def _at_most_its_share(weights: list[float]) -> bool:
+    """Of a mean, or of a sum: clipping only shrinks."""
+    share = 1.0 if max(weights) > _MORE / len(weights) else 1 / len(weights)
+    return all(0 < weight <= _MORE * share for weight in weights)
+
+
+def _is_shrunk(weights: list[float]) -> bool:
+    """Unequal, and together neither the one of a mean, weighted or not, nor one each."""
+    total = sum(weights)
+    is_mean = 1 / _MORE < total < _MORE
+    return max(weights) > _MORE * min(weights) and not is_mean and total < len(weights) / _MORE
+
+
+def _scaled_by_hand(evidence: Evidence, number: int, weights: list[float], step: Step) -> Found:
+    calls = [call for call in calls_of(step.events) if call["what"].startswith("grad")]
+    line = str(calls[0]["line"]) if calls else step.line
+    shown = ", ".join(f"{weight:.2f} of rank {rank}'s" for rank, weight in enumerate(weights[:4]))
+    return replace(
+        _found(line),
+        headline=f"Each rank scales its own gradients before they are reduced ({line}), as clipping by its own norm does: at step {number + 1} the reduced gradient is {shown}.",
+        do="Reduce first, then clip by the norm of the reduced gradient: move the clipping behind the reduction.",
+        confidence=Confidence.LIKELY,
+    )  # fmt: skip
 
 
 def _place(step: Step) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from phalanx.model.ranks import name_ranks
@@ -10,6 +11,7 @@ from phalanx.verification.found import Found
 from phalanx.verification.reduction import Reduction, reductions
 from phalanx.verification.replicas import SAME, averages_parameters, calls_of, comparable, replicas_of, spread
 
+_WRITES = re.compile(r"\.grad(?:\.data)?(?:\.\w+_\(|\s*[-+*/]?=[^=])")
 _CONSEQUENCES = (
     "weights-diverge",
     "initial-weights-differ",
@@ -52,7 +54,7 @@ def _found(evidence: Evidence, apart: list[Reduction], number: int, steps: dict[
         if late:
             yield _added_late(late, number, told, steps)
         if rest:
-            yield _unsynchronised(first, rest, number, told, steps)
+            yield _unsynchronised(evidence, first, rest, number, told, steps)
 
 
 def _names(found: list[Reduction]) -> str:
@@ -98,8 +100,19 @@ def _added_late(late: list[Reduction], number: int, told: Record, steps: dict[in
     )
 
 
+def _changed_at(evidence: Evidence, step: Step) -> str:
+    """The only line between the last backward pass and the step that writes into gradients."""
+    name, _, last = step.line.rpartition(":")
+    begins = [str(one["line"]).rpartition(":") for one in step.all("backward")]
+    first = max((int(line) for file, _, line in begins if file == name and line.isdigit()), default=0)
+    if not first or not last.isdigit():
+        return ""
+    found = [at for at in range(first + 1, int(last)) if _WRITES.search(evidence.source(f"{name}:{at}"))]
+    return f"{name}:{found[0]}" if len(found) == 1 else ""
+
+
 def _unsynchronised(
-    one: RankEvidence, rest: list[Reduction], number: int, told: Record, steps: dict[int, Step]
+    evidence: Evidence, one: RankEvidence, rest: list[Reduction], number: int, told: Record, steps: dict[int, Step]
 ) -> Found:
     wrapper, ranks = int(told["m"]), rest[0].replica.ranks
     step = steps[ranks[0]]
@@ -139,10 +152,12 @@ def _unsynchronised(
             explains=_CONSEQUENCES,
             quotes=_quotes(rest[0], steps),
         )
+    line = _changed_at(evidence, step) if through else ""
+    how = f"are changed on each rank after DDP has reduced them ({line})" if line else "are not the same on all ranks when the optimizer uses them"  # fmt: skip
     return Found(
         cause="gradients-not-synchronised",
-        headline=f"DDP's gradients are not the same on all ranks when the optimizer uses them: {shown}.",
-        line=step.line,
+        headline=f"DDP's gradients {how}: {shown}.",
+        line=line or step.line,
         pattern="fix-distributed-api-usage",
         do="Let nothing change gradients on one rank alone between backward and step, and run every backward pass through the wrapped model.",
         why="Unequal gradients make the ranks' weights drift apart.",

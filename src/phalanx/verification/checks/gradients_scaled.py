@@ -123,6 +123,11 @@ def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> F
         line = scales[0].divided
         if divides_by_ranks(evidence, line):
             return _divided_twice(evidence, steps, size, line)
+    twice = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
+    if len(twice) >= max(_FEWEST, len(scales) / 2) and all(
+        _is((one.loss_factor or 0.0) * one.passes**2, 1.0) and _is(one.factor, 1.0) for one in twice
+    ):
+        return _accumulation_divided_twice(twice)
     accumulates = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
     if (
         len(accumulates) >= max(_FEWEST, len(scales) / 2)
@@ -171,6 +176,20 @@ def _divided_twice(evidence: Evidence, steps: dict[int, Step], size: int, divide
         why="Every update is as small as with a learning rate that many times lower.",
         title="Gradients divided twice",
         quotes=((None, next(iter(steps.values())).line, f"used gradient = 1/{size} × mean of the ranks' own, at every step looked at"),),
+    )  # fmt: skip
+
+
+def _accumulation_divided_twice(scales: list[Scale]) -> Found:
+    passes, line = scales[0].passes, next(iter(scales[0].lines))
+    return Found(
+        cause="accumulation-divided-twice",
+        headline=f"The loss is divided by the {passes} accumulated passes twice ({line}): each pass brings 1/{passes**2} of its gradient, and updates are {passes} × too small.",
+        line=line,
+        pattern="fix-loss-function",
+        do=f"Divide by {passes} once: `accelerator.backward` and the trainers divide the loss themselves; take the division out of the script.",
+        why=f"{passes} passes with 1/{passes} each make the mean over the whole batch.",
+        title="Accumulated gradients are divided twice",
+        confidence=Confidence.LIKELY,
     )  # fmt: skip
 
 

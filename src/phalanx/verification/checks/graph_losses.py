@@ -30,16 +30,25 @@ def _summed(evidence: Evidence) -> Iterator[Found]:
     means = [_is_local_mean(str(at["kind"]), float(at["divisor"]), local) for at in tapes]
     if not all(means):
         return
-    line = str(tapes[0]["line"])
+    line = str(tapes[0]["line"]) or _mean_in(evidence)
     yield Found(
         cause="gradients-summed-not-averaged",
-        headline=f"Each replica's loss is the mean over its own batch of {local} ({line}), and the gradients of {evidence.size} replicas are summed: they are {evidence.size}.00 × too large.",
+        headline=f"Each replica's loss is the mean over its own batch of {local}{f' ({line})' if line else ''}, and the gradients of {evidence.size} replicas are summed: they are {evidence.size}.00 × too large.",
         line=line,
         pattern="fix-loss-function",
         do=f"Divide by the global batch: `tf.nn.compute_average_loss(per_example_loss, global_batch_size={local * evidence.size})`, or by `strategy.num_replicas_in_sync` after the mean.",
         why="A strategy sums gradients over replicas; the loss of each must be its part of the mean over the global batch.",
         title="Loss divided by the replica's batch",
     )  # fmt: skip
+
+
+def _mean_in(evidence: Evidence) -> str:
+    """The only mean in the script, where a compiled function does not say which of its lines it is."""
+    one = next(iter(evidence.ranks.values()))
+    made = [str(at["line"]) for at in one.records if at.get("line")]
+    name = made[0].rpartition(":")[0] if made else ""
+    means = [number for number, text in enumerate(evidence.lines(name), 1) if "reduce_mean(" in text]
+    return f"{name}:{means[0]}" if len(means) == 1 else ""
 
 
 def _is_local_mean(kind: str, divisor: float, local: int) -> bool:

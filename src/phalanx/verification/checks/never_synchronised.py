@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from phalanx.model.ranks import name_ranks
 from phalanx.verification.evidence import Evidence, Sketch, Step
 from phalanx.verification.found import NOT_PARALLEL, Found
+from phalanx.verification.reduction import own_factor, reductions
 from phalanx.verification.replicas import (
     FAR,
     SAME,
@@ -23,7 +25,10 @@ _ABOUT_GRADIENTS = ("grad", "grad-copy")
 
 def check(evidence: Evidence) -> Iterator[Found]:
     """Where a model of their own on each rank is not what the script is for."""
-    if averages_parameters(evidence) or is_model_parallel(evidence) or _reduces_gradients(evidence):
+    if averages_parameters(evidence) or is_model_parallel(evidence):
+        return
+    if _reduces_gradients(evidence):
+        yield from _beside_wrapped(evidence)
         return
     for optimizer in evidence.optimizers:
         plain = [one for one in replicas_of(evidence, optimizer) if one.wrapper is None and one.parameter.is_whole]
@@ -43,6 +48,43 @@ def check(evidence: Evidence) -> Iterator[Found]:
         if _repeats(evidence, plain, steps):
             yield _repeated(evidence, optimizer, ranks, steps)
             return
+
+
+def _beside_wrapped(evidence: Evidence) -> Iterator[Found]:
+    """A model that nobody wrapped beside one that DDP keeps together: each rank uses its own gradients as they are."""
+    calls = [call for one in evidence.ranks.values() for call in calls_of(one.events)]
+    if not all(one.wrapped for one in evidence.ranks.values()) or any(
+        call["what"] in _ABOUT_GRADIENTS and call["red"] for call in calls
+    ):
+        return
+    for optimizer in evidence.optimizers:
+        plain = [one for one in replicas_of(evidence, optimizer) if one.wrapper is None and one.parameter.is_whole]
+        steps = [(number, at) for number, at in evidence.common_steps(optimizer) if comparable(at)]
+        if not plain or len(steps) < 2 or not _start_alike(plain, steps) or not _apart(plain, steps):
+            continue
+        found = [[one for one in reductions(plain, at) if one.is_telling] for _, at in steps]
+        if all(at and abs((own_factor(at) or 0.0) - 1) < FAR for at in found):
+            yield _unwrapped(evidence, optimizer, plain, steps[0][1])
+            return
+
+
+def _unwrapped(evidence: Evidence, optimizer: int, plain: list[Replica], at: dict[int, Step]) -> Found:
+    first = plain[0]
+    made = evidence.ranks[first.ranks[0]].optimizers[optimizer].line
+    more = f" and {len(plain) - 1} more" if len(plain) > 1 else ""
+    lines = {rank: step.line for rank, step in at.items()}
+    return Found(
+        cause="gradients-partly-reduced",
+        headline=f"`{first.parameter.name}`{more} of the optimizer at {made} lie in a model that is not wrapped in DDP: each of {name_ranks(first.ranks)} steps with its own gradient from step 1 on, "
+        "while those of the wrapped model are averaged.",
+        line=made,
+        pattern="fix-distributed-api-usage",
+        do="Wrap this model in DistributedDataParallel as well, before its optimizer is made, and call it through the wrapper.",
+        why="DDP averages the gradients of the module it was given, and no others: the copies of this one drift apart.",
+        title="A model beside the wrapped one is not synchronised",
+        explains=("weights-diverge", "initial-weights-differ"),
+        quotes=first.quotes({rank: step.grad for rank, step in at.items()}, lines, "in the gradient that is used"),
+    )  # fmt: skip
 
 
 def _reduces_gradients(evidence: Evidence) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from phalanx.model.ranks import name_ranks
@@ -22,7 +23,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
     if not ranks:
         return
     for passes in side_by_side(evidence, ranks, training=True):
-        found = _of_passes(passes)
+        found = _of_passes(evidence, passes)
         if found is not None:
             yield found
             return
@@ -30,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
         yield from _of_inputs(evidence, ranks)
 
 
-def _of_passes(passes: Mapping[int, Pass]) -> Found | None:
+def _of_passes(evidence: Evidence, passes: Mapping[int, Pass]) -> Found | None:
     some = next(iter(passes.values()))
     if not are_told_apart(passes.values()):
         return None
@@ -48,10 +49,10 @@ def _of_passes(passes: Mapping[int, Pass]) -> Found | None:
         return None
     if all_of_it and max(one.batches for one in passes.values()) < 2:
         return None  # one batch may be all there is: a smoke test
-    return _found(passes, counts, all_of_it)
+    return _found(evidence, passes, counts, all_of_it)
 
 
-def _found(passes: Mapping[int, Pass], counts: Mapping[int, int], all_of_it: bool) -> Found:
+def _found(evidence: Evidence, passes: Mapping[int, Pass], counts: Mapping[int, int], all_of_it: bool) -> Found:
     ranks = tuple(passes)
     first = passes[ranks[0]]
     in_order = all(one.samples == first.samples for one in passes.values())
@@ -66,7 +67,7 @@ def _found(passes: Mapping[int, Pass], counts: Mapping[int, int], all_of_it: boo
         what = (
             f"{who} share samples that should be dealt out: {number} of {of} of a rank's samples another rank took, too"
         )
-    do, why_sampler = _remedy(passes)
+    do, why_sampler = _remedy(evidence, passes)
     return Found(
         cause="data-not-sharded",
         headline=f"{what} in epoch {first.epoch + 1} (loader at {first.made}{why_sampler}).",
@@ -88,7 +89,7 @@ def _shown(one: Pass) -> str:
     return ", ".join(names)
 
 
-def _remedy(passes: Mapping[int, Pass]) -> tuple[str, str]:
+def _remedy(evidence: Evidence, passes: Mapping[int, Pass]) -> tuple[str, str]:
     """What to change, and what the headline says of the sampler."""
     told = {rank: one.loader.get("told", {}) for rank, one in passes.items()}
     some = next(iter(passes.values()))
@@ -117,6 +118,29 @@ def _remedy(passes: Mapping[int, Pass]) -> tuple[str, str]:
             "Let `__iter__` of the dataset yield this rank's part only, `itertools.islice(samples, rank, None, world_size)`,"
             " or use `datasets.distributed.split_dataset_by_node`.",
             ": its IterableDataset is not split by rank",
+        )
+    if some.loader["sampler"] in _WITH_REPLACEMENT:
+        return (
+            "Seed what the sampler draws with by rank: `generator=torch.Generator().manual_seed(seed + rank)`.",
+            f": {some.loader['sampler']} draws alike on all ranks",
+        )
+    text = evidence.lines(some.made.rpartition(":")[0])
+    if any("Accelerator(" in line for line in text):
+        return (
+            "Give the loader to `accelerator.prepare(...)` with the model and the optimizer, and go over the one it returns.",
+            ": not prepared by Accelerate",
+        )
+    off = [number for number, line in enumerate(text, 1) if re.search(r"use_distributed_sampler\s*=\s*False", line)]
+    if off:
+        return (
+            "Leave `use_distributed_sampler=False` out, so that Lightning gives the loader a DistributedSampler, or give it one yourself.",
+            f": `use_distributed_sampler=False` at line {off[0]}",
+        )
+    made = [number for number, line in enumerate(text, 1) if "DistributedSampler(" in line and "=" in line]
+    if made:
+        return (
+            "Give the loader the sampler that was made for it: `DataLoader(dataset, sampler=sampler)`, without `shuffle=True`.",
+            f": {some.loader['sampler']}; the DistributedSampler of line {made[0]} is not given to it",
         )
     return (
         "Give the loader `sampler=DistributedSampler(dataset)` in place of `shuffle=True`, and call `sampler.set_epoch(epoch)` before"

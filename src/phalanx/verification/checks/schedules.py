@@ -15,6 +15,8 @@ _HORIZONS = ("T_max", "num_training_steps", "total_steps")
 _DECAYS = ("StepLR", "MultiStepLR", "ExponentialLR")
 _COLLAPSED = 1e-3  # of the first rate, after one epoch of many
 _EXPLAINS = ("learning-rate-collapses",)
+_NOTHING = 1e-12
+_IDLE = 0.25  # of all steps
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
             _too_often(pace, evidence.size)
             or _prepared(pace, evidence)
             or _too_short(pace)
+            or _at_zero(pace, evidence.size)
             or _too_long(pace, one, evidence.size)
             or _collapses(pace, one)
         )
@@ -145,6 +148,34 @@ def _too_short(pace: Pace) -> Found | None:
         do="Step it once for each epoch if its length counts epochs; else give it as many steps as it will be called: "
         "optimizer steps of one rank, times the number of ranks where the framework steps it that often (Accelerate).",
         why="Behind its end the rate stays at zero or rises again.",
+        title="Schedule ends too early",
+        confidence=Confidence.LIKELY,
+        explains=_EXPLAINS,
+    )  # fmt: skip
+
+
+def _at_zero(pace: Pace, size: int) -> Found | None:
+    """Its end is not told, but shows: the rate is zero for a good part of the training."""
+    rates = [step.lr[0] for step in pace.steps if step.lr and step.lr[0] is not None]
+    moving = next((place for place in range(len(rates), 0, -1) if rates[place - 1] > _NOTHING), 0)
+    idle = len(rates) - moving
+    if not pace.each or not moving or idle < max(_FEWEST, _IDLE * len(rates)):
+        return None
+    prepared = pace.by == "accelerate" and pace.each == size
+    how = (
+        f"it was given to `accelerator.prepare`, which steps it once for each of the {size} processes ({pace.line})"
+        if prepared
+        else f"it steps {pace.each} × for each optimizer step ({pace.line})"
+    )
+    return Found(
+        cause="schedule-ends-too-early",
+        headline=f"The learning rate is zero from step {moving + 1} on, for {idle} of {len(rates)} steps: the {pace.told['cls']} ({pace.told['line']}) has come to its end; {how}.",
+        line=str(pace.told["line"]),
+        pattern="fix-learning-rate",
+        do=f"Make its length `accelerator.num_processes` ({size}) times the steps of one process, or leave it out of `prepare`."
+        if prepared
+        else "Give it as many steps as it will be called, or step it once for each optimizer step.",
+        why="With a rate of zero nothing is learned from then on.",
         title="Schedule ends too early",
         confidence=Confidence.LIKELY,
         explains=_EXPLAINS,

@@ -17,6 +17,7 @@ from phalanx.verification.replicas import (
     replicas_of,
     spread,
 )
+from phalanx.verification.sources import changes_on_some_ranks
 
 
 def check(evidence: Evidence) -> Iterator[Found]:
@@ -45,7 +46,7 @@ def _look(evidence: Evidence, optimizer: int, number: int, steps: dict[int, Step
         made = evidence.ranks[apart[0].ranks[0]].optimizers[optimizer].line
         if spread(apart[0].of(at_first)) > SAME:
             return _from_the_start(evidence, apart, len(together), before, made, lines)
-        return _changed_outside(apart, number, before, lines)
+        return _changed_outside(evidence, apart, steps, before, lines)
     drifted = [one for one in together if spread(one.of(after)) > SAME]
     return _from_a_step(drifted, number, after, lines) if drifted else None
 
@@ -78,11 +79,13 @@ def _from_the_start(
     )
     if (loaded := _loaded_on_some(evidence)) is not None:
         return _loaded(loaded, apart, of, before, lines, odd)
+    under = changes_on_some_ranks(evidence, made.rpartition(":")[0]) if first.wrapper is not None else None
+    because = f" (changed at {under[0]} under `if {under[1]}`)" if under is not None else _seeds(evidence)
     return Found(
         cause="initial-weights-differ",
         headline=f"{_capital(who)} {how}, although gradients are reduced: {len(apart)} of {of} parameters differ before "
-        f"step 1, first `{first.parameter.name}`{_seeds(evidence)}.",
-        line=made,
+        f"step 1, first `{first.parameter.name}`{because}.",
+        line=under[0] if under is not None else made,
         pattern="fix-consistency-between-devices",
         do=do,
         why="Equal gradients on unequal weights never bring the ranks together: each trains a model of its own.",
@@ -139,22 +142,41 @@ def _seeds(evidence: Evidence) -> str:
     return f" (seeded with {', '.join(f'{seed} on rank {rank}' for rank, seed in sorted(last.items())[:4])})"
 
 
-def _changed_outside(apart: list[Replica], number: int, before: Values, lines: dict[int, str]) -> Found:
-    first = apart[0]
+def _changed_outside(
+    evidence: Evidence, apart: list[Replica], steps: dict[int, Step], before: Values, lines: dict[int, str]
+) -> Found:
+    first, step = apart[0], next(iter(steps.values()))
     odd = first.odd(before)
+    line, how = _change(evidence, steps)
     return Found(
         cause="weights-changed-on-some-ranks",
-        headline=f"Something other than the optimizer changed the weights of {name_ranks(odd or first.ranks)} before step "
-        f"{number + 1}, differently on each: first `{first.parameter.name}`.",
-        line=lines[first.ranks[0]],
+        headline=f"{how} before step {step.number + 1}: `{first.parameter.name}` differs between {name_ranks(first.ranks)}, and nothing brings the weights together again.",
+        line=line or lines[first.ranks[0]],
         pattern="fix-consistency-between-devices",
         do="Load, reset or average weights on every rank alike, or broadcast them from rank 0 afterwards.",
         why="From then on the ranks train different models.",
         title="Weights change on some ranks only",
         culprits=odd,
         explains=("weights-diverge",),
-        quotes=first.quotes(before, lines, f"before step {number + 1}"),
-    )
+        quotes=first.quotes(before, lines, f"before step {step.number + 1}"),
+    )  # fmt: skip
+
+
+def _change(evidence: Evidence, steps: dict[int, Step]) -> tuple[str, str]:
+    """Where weights are changed beside the optimizer, and how, as far as that is known."""
+    loads = {
+        rank: [str(one["line"]) for one in evidence.ranks[rank].all("loaded") if one["step"] == step.step]
+        for rank, step in steps.items()
+    }
+    who = [rank for rank, found in loads.items() if found]
+    if who:
+        line = loads[who[0]][-1]
+        own = "weights of its own" if len(who) == len(steps) else "weights that the others do not load"
+        return line, f"{_capital(name_ranks(who))} load{'s' if len(who) == 1 else ''} {own} ({line})"
+    under = changes_on_some_ranks(evidence, next(iter(steps.values())).line.rpartition(":")[0])
+    if under is not None:
+        return under[0], f"Weights are changed on some ranks only ({under[0]}, under `if {under[1]}`)"
+    return "", "Something other than the optimizer changed the weights, differently on each rank,"
 
 
 def _from_a_step(drifted: list[Replica], number: int, after: Values, lines: dict[int, str]) -> Found:

@@ -92,9 +92,12 @@ class Calls:
             observer.write("group", name=group.name, members=list(group.members), words=group.words)
         if len(group.members) == observer.settings.size and call.kind.name not in _FROM_ONE_TO_ONE:
             self.made += 1
-        given = call.given() or call.got()
         models = observer.parts.get("models")
         is_forward = models is not None and models.depth > 0
+        is_asked_for = observer.is_looking or bool(getattr(_told, "op", ""))
+        if observer.settings.sample and not is_asked_for and (is_forward or call.kind.reduces):
+            return  # DDP's and FSDP's own: at steps that are not looked at they tell nothing
+        given = call.given() or call.got()
         # Not of what DDP and FSDP call in C++: comparing numbers takes time.
         is_asked = bool(getattr(_told, "op", "")) or (call.kind.name in _COPYING and not is_forward)
         observer.note(

@@ -21,6 +21,7 @@ class Leaf:
         self.is_carried = False  # the gradient of an earlier step was still there when the first one came
         self._is_fresh = True  # cleared, or nothing came since the last step
         self._was_used = False  # an optimizer has stepped with what is in it
+        self.handle: Any = None  # of the hook, while it is there
 
     def cleared(self) -> None:
         """The gradient was set to nothing."""
@@ -59,24 +60,43 @@ class Gradients:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self.leaves: dict[int, Leaf] = {}
+        self._listens = True
 
     def follow(self, parameter: Any) -> Leaf | None:
-        """Its leaf; from now on what comes to it is seen."""
+        """Its leaf; what comes to it at steps that are looked at is seen from now on."""
         known = self.leaves.get(id(parameter))
         if known is not None and known.ref() is parameter:
             return known
         if not getattr(parameter, "requires_grad", False) or not parameter.is_leaf:
             return None
         leaf = self.leaves[id(parameter)] = Leaf(parameter)
-        observer = self.observer
+        if self._listens:
+            self._attach(leaf)
+        return leaf
+
+    def listen(self, listens: bool) -> None:
+        """Hooks are there only for steps that are looked at: each takes microseconds of every backward pass."""
+        if listens is self._listens:
+            return
+        self._listens = listens
+        for leaf in self.leaves.values():
+            if listens:
+                self._attach(leaf)
+            elif leaf.handle is not None:
+                leaf.handle.remove()
+                leaf.handle = None
+
+    def _attach(self, leaf: Leaf) -> None:
+        parameter, observer = leaf.ref(), self.observer
+        if parameter is None or not parameter.requires_grad or leaf.handle is not None:
+            return
 
         def arrives(gradient: Any) -> None:
             if observer.is_looking:
                 with observer.guard:
                     leaf.arrives(gradient)
 
-        parameter.register_hook(arrives)
-        return leaf
+        leaf.handle = parameter.register_hook(arrives)
 
     def of(self, parameter: Any) -> Leaf | None:
         """Its leaf, if it is followed."""
@@ -112,9 +132,10 @@ def hook(observer: Observer) -> None:
         def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = really(self, *args, **kwargs)
             with observer.guard:
-                groups = getattr(self, "param_groups", None)
-                held = [one for group in groups for one in group["params"]] if groups is not None else self.parameters()
-                gradients.cleared(held)
+                if observer.is_looking:
+                    groups = getattr(self, "param_groups", None)
+                    mine = [one for group in groups for one in group["params"]] if groups else self.parameters()
+                    gradients.cleared(mine)
                 observer.note("zeroed")
             return result
 

@@ -11,7 +11,7 @@ _MOST = 64 << 20  # bytes; what comes then is left out, and that is said
 
 
 class Journal:
-    """Appends records. They are handed to the system at every step, so that a kill loses little."""
+    """Appends records. They are handed to the system twice a second, so that a kill loses little."""
 
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -23,6 +23,7 @@ class Loaders:
         self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._epochs: dict[int, int] = {}
         self._told = 0
+        self._most = 3 if observer.settings.sample else _MOST_BATCHES
 
     def begun(self, loader: Any) -> int:
         """An iteration begins; `e` counts them for each loader."""
@@ -44,6 +45,8 @@ class Loaders:
 
     def ordered(self, iterator: Any, chosen: Any) -> None:
         """The sampler has chosen a batch, which comes later."""
+        if self._told >= self._most:
+            return
         indices = list(chosen) if isinstance(chosen, (list, tuple)) else [chosen]
         if all(isinstance(one, int) for one in indices):
             chosen_before = getattr(iterator, "_phalanx_chosen", None)
@@ -55,7 +58,7 @@ class Loaders:
         """A batch goes to the script."""
         waiting = getattr(iterator, "_phalanx_chosen", None)
         indices = waiting.pop(0) if waiting else None
-        if self._told < (3 if self.observer.settings.sample else _MOST_BATCHES):
+        if self._told < self._most:
             self._told += 1
             self.observer.write("batch", l=number, e=epoch, ids=indices, mark=mark_of(batch), rows=rows_of(batch))
 
@@ -89,11 +92,15 @@ def _described(loader: Any) -> dict[str, Any]:
         "told": {name: value if isinstance(value, (int, bool)) else str(value) for name, value in told.items()},
         "dataset": type(loader.dataset).__name__,
         "length": length,
-        "batch_size": loader.batch_size,
+        "batch_size": loader.batch_size or _whole(getattr(loader.batch_sampler, "batch_size", None)),
         "drop_last": bool(loader.drop_last),
         "workers": int(loader.num_workers),
         "iterable": hasattr(loader, "_dataset_kind") and loader._dataset_kind != 0,
     }
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _dealt_in_batches(loader: Any) -> dict[str, Any]:

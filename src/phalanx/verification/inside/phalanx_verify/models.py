@@ -12,6 +12,7 @@ from .observer import Observer, wrap
 from .sketches import sketch
 
 _MOST_UNHELD = 400  # parameters of a model
+_MOST_BUFFERS = 100
 _MOST_OUTSIDE = 400  # forward passes without gradients that are told one by one
 
 
@@ -138,6 +139,22 @@ class Models:
             ]
             found += rows[:_MOST_UNHELD]
         return found
+
+    def buffers(self) -> list[list[Any]]:
+        """Buffers of called models that no layer keeps as statistics of its batches: model, name, fingerprint."""
+        found: dict[int, list[Any]] = {}
+        for one in self.known.values():
+            module = one.ref()
+            if module is None or one.kind not in ("ddp", "module"):
+                continue
+            inner = module.module if one.kind == "ddp" else module
+            for path, part in inner.named_modules():
+                if hasattr(part, "running_mean"):
+                    continue
+                for name, buffer in part.named_buffers(recurse=False):
+                    if buffer.is_floating_point() and id(buffer) not in found and len(found) < _MOST_BUFFERS:
+                        found[id(buffer)] = [one.number, f"{path}.{name}".lstrip("."), sketch(buffer)]
+        return list(found.values())
 
 
 def _kind(module: Any) -> str:

@@ -16,6 +16,7 @@ from .journal import Journal
 from .lines import line
 from .settings import Settings
 
+_FLUSH_AFTER = 0.5  # seconds: a kill loses little, and short steps do not pay for it
 _MOST_EVENTS = 400  # of one step; a script that accumulates for ever must not fill the memory
 
 
@@ -30,7 +31,7 @@ class Observer:
         self.is_broken = False
         self.guard = Guard(self.give_up)
         self._events: list[list[Any]] = []
-        self._began = 0.0
+        self._began = self._flushed = 0.0
         self.parts: dict[str, Any] = {}
         self.journal.write("start", rank=settings.rank, size=settings.size, python=sys.version.split()[0])
         self.journal.flush()
@@ -90,8 +91,10 @@ class Observer:
     def finish_step(self) -> None:
         """A pass is over. Ends the run where that was the last one wanted."""
         self.step += 1
-        self.journal.flush()
         now = time.monotonic()
+        if now - self._flushed > _FLUSH_AFTER:
+            self._flushed = now
+            self.journal.flush()
         self._began = self._began or now
         told = self.settings
         is_long = told.seconds and now - self._began >= told.seconds and self.step >= told.least

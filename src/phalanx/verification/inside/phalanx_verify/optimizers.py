@@ -64,12 +64,12 @@ class Optimizers:
         known = self._held.get(id(inner)) or self._held.get(id(optimizer))
         return known.number if known is not None else None
 
-    def stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Before a step. A wrapper's step calls the real one: only the outermost counts."""
+    def stepping(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Before a step. A wrapper's step calls the real one: only the outermost counts. Returns other arguments, or None."""
         self._depth += 1
         self.calls += 1
         if self.observer.is_broken or (self._depth > 1 and self._outermost is not optimizer):
-            return
+            return None
         with self.observer.guard:
             # Horovod's step waits for the reduction and calls its parent's: what the inner one finds is what is used.
             self._outermost = optimizer
@@ -78,12 +78,30 @@ class Optimizers:
             if self.observer.is_looking:
                 self.follow(held)
                 self._tell(held, optimizer)
+                held.before |= {"state_before": _states(optimizer, held) if held.steps == 0 else None}
+                closure = next((one for one in (*args[1:], *kwargs.values()) if callable(one)), None)
+                if closure is not None:
+                    seen = self._seeing(held, closure)
+                    given = tuple(seen if one is closure else one for one in args)
+                    return given, {name: seen if one is closure else one for name, one in kwargs.items()}
                 held.before |= self._look(held)
-                has_closure = any(map(callable, args[1:])) or kwargs.get("closure") is not None
-                held.before |= {
-                    "closure": has_closure,
-                    "state_before": _states(optimizer, held) if held.steps == 0 else None,
-                }
+        return None
+
+    def _seeing(self, held: Held, closure: Any) -> Any:
+        """Gradients come in the closure (Lightning): what they are is looked at behind its first call; behind a second nothing fits."""
+        calls = 0
+
+        def seen(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            result = closure(*args, **kwargs)
+            calls += 1
+            with self.observer.guard:
+                if calls == 1:
+                    held.before |= self._look(held)
+                held.before |= {"closure": calls > 1}
+            return result
+
+        return seen
 
     def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """After it."""
@@ -109,15 +127,18 @@ class Optimizers:
         self.observer.write("step", o=held.number, n=held.steps, **fields)
         held.before = {}
         held.steps += 1
-        for one in held.parameters():
-            leaf = self.observer.parts["gradients"].of(one)
-            if leaf is not None:
-                leaf.used()
+        gradients, looks_at = self.observer.parts["gradients"], self.observer.settings.looks_at
+        if looks_at(self.observer.step) or looks_at(self.observer.step + 1):  # who looks must know what was left there
+            for one in held.parameters():
+                leaf = gradients.of(one)
+                if leaf is not None:
+                    leaf.used()
         if self._in_pass and held.number not in self._in_pass:
             self._in_pass.add(held.number)  # several optimizers in one pass count once
             return
         self._in_pass = {held.number}
         self.observer.finish_step()
+        gradients.listen(self.observer.is_looking)
 
     def _tell(self, held: Held, optimizer: Any) -> None:
         """What it holds, when that is new: names are known once the model has been called."""
@@ -148,6 +169,7 @@ class Optimizers:
             "times": [leaf.times if leaf is not None else 0 for leaf in leaves],
             "carried": [int(leaf.is_carried) if leaf is not None else 0 for leaf in leaves],
             "unheld": self.observer.parts["models"].unheld(self._all()),
+            "buffers": self.observer.parts["models"].buffers(),
         }
 
     def _all(self) -> set[int]:
