@@ -68,4 +68,4 @@ def test_a_folder_without_traces_says_how_to_make_them(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text("step 1\n", encoding="utf-8")
     status, output = run(tmp_path)
     assert status == 2
-    assert "TORCH_FR_BUFFER_SIZE" in output
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" in output

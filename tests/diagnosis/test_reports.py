@@ -27,7 +27,7 @@ def test_without_output_it_says_what_to_collect(diagnose: Diagnose, name: str) -
     assert report.without_output == (name,)
     (item,) = report.not_checked
     assert "no output of a program" in item.what
-    assert "TORCH_FR_BUFFER_SIZE" in item.needs
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" in item.needs
     assert "NCCL_DEBUG" in item.needs
 
 

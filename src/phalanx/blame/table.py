@@ -9,7 +9,20 @@ from typing import NamedTuple
 
 CONNECTING = "connecting"  # in place of a group's name: the rank waits for its peers to connect
 UNNAMED = "?"  # the group of calls that do not say in which group they were made
-_POINT_TO_POINT = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
+# NCCL's watchdog writes them in capitals, and calls what was batched COALESCED, whatever it was.
+_POINT_TO_POINT = frozenset(
+    [
+        "send",
+        "recv",
+        "isend",
+        "irecv",
+        "recvanysource",
+        "coalesced",
+        "batch_isend_irecv",
+        "send_object_list",
+        "recv_object_list",
+    ]
+)
 
 
 class Line(NamedTuple):
@@ -76,7 +89,7 @@ class GroupCall:
     @property
     def is_point_to_point(self) -> bool:
         """A send or a receive: its two sides differ by nature."""
-        return self.peer is not None or self.op in _POINT_TO_POINT
+        return self.peer is not None or self.op.lower() in _POINT_TO_POINT
 
     @property
     def number(self) -> int | None:
@@ -150,6 +163,7 @@ class RankTable:
     everyone: frozenset[int]  # the ranks that are known to exist
     coverage: Coverage = Coverage()
     named: tuple[frozenset[int], ...] = ()  # ranks that reports name, one set for each thing that is waited for
+    members: Mapping[str, frozenset[int]] = field(default_factory=dict)  # of groups, as far as known
     calls_differ: bool = False  # it is certain that calls did not fit one another
     one_moment: bool = False  # where the ranks stood was seen at one moment, so that another line is another path
     is_ending: bool = False  # the failure is how processes ended, told by a supervisor that knows whom it ended itself

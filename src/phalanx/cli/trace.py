@@ -91,7 +91,7 @@ def _read(paths: list[str]) -> list[Traces]:
         for item in jobs[0].unchecked if jobs else ():
             typer.echo(f"phalanx: {item.what}; needs {item.needs}", err=True)
         typer.echo(
-            "phalanx: no collective trace there. Make dumps with TORCH_FR_BUFFER_SIZE=2000 (PyTorch), a timeline with "
+            "phalanx: no collective trace there. Make dumps with TORCH_NCCL_TRACE_BUFFER_SIZE=2000 (PyTorch), a timeline with "
             "HOROVOD_TIMELINE (Horovod), a report with ncclras (NCCL), or a trace with torch.profiler.",
             err=True,
         )

@@ -12,6 +12,7 @@ from phalanx.blame import NOBODY, About, Accusation, Coverage, GroupCall, RankSt
 from phalanx.blame.quorum import is_minority
 from phalanx.diagnosis.claim import WORDLESS, Claim
 from phalanx.diagnosis.coverage import coverage_of_absence, coverage_of_words
+from phalanx.diagnosis.groups import members_of_groups
 from phalanx.diagnosis.history import History
 from phalanx.diagnosis.missing_words import are_words_missing, crashed_ranks, may_be_the_same
 from phalanx.diagnosis.rank_states import only_victims, rank_states
@@ -84,6 +85,7 @@ def table_of(claim: Claim, history: History, states: dict[int, RankState], cover
         history.world.all_ranks,
         coverage_of_words(claim, history) if about is About.OWN else coverage,
         named,
+        members_of_groups(history.seen.events),
         calls_differ="-different-" in claim.cause,
         one_moment=history.is_supervised,
         is_ending=history.is_supervised and all(proof.event.kind is EventKind.EXIT for proof in claim.roots),
@@ -152,6 +154,7 @@ def _named(claim: Claim, history: History) -> tuple[frozenset[int], ...]:
             for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", proof.captures.get("culprit", "")):
                 found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
             by_fact = proof.event.fact.ranks if proof.event.fact is not None else ()
+            by_fact += history.ranks_on(proof.captures.get("node"))
             found.update(rank for rank in (*by_fact, *proof.event.data.get("missing", ())) if rank < LARGEST_WORLD)
     if not found and (claim.depth is Claims.VICTIM or claim.blame is Blame.SILENT):
         found.update(_named_in_stalls(history))

@@ -9,7 +9,7 @@ from phalanx.model import Confidence, Finding, Unchecked
 from phalanx.model.ranks import name_ranks
 
 _NEXT_TIME = {
-    "torch": "run with TORCH_CPP_LOG_LEVEL=INFO, TORCH_FR_BUFFER_SIZE=2000, NCCL_DEBUG=INFO and one log file a rank (torchrun --redirects 3 --log-dir logs)",
+    "torch": "run with TORCH_CPP_LOG_LEVEL=INFO, TORCH_NCCL_TRACE_BUFFER_SIZE=2000, NCCL_DEBUG=INFO and one log file a rank (torchrun --redirects 3 --log-dir logs)",
     "horovod": "run with HOROVOD_LOG_LEVEL=info, NCCL_DEBUG=INFO and horovodrun --output-filename logs",
     "tensorflow": "run with TF_CPP_MIN_LOG_LEVEL=0, GRPC_VERBOSITY=info and one log file a worker",
     "keras": "run with TF_CPP_MIN_LOG_LEVEL=0 and one log file a worker",

@@ -45,6 +45,10 @@ class History:
         """The survey of the file an event stands in."""
         return self._files.get(event.file)
 
+    def ranks_on(self, host: str | None) -> tuple[int, ...]:
+        """The ranks that are known to have run on a host."""
+        return next((one.ranks for one in self.world.hosts if one.name == host), ())
+
     @cached_property
     def _exits(self) -> list[Event]:
         """Exits that a rank is known for and that the job did not get over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -60,7 +61,9 @@ def _placed(claim: Claim, history: History) -> Claim:
 
 
 def _set_back_followers(claims: list[Claim], history: History) -> list[Claim]:
-    """Who gives up waiting for ranks after one has failed, a launcher or the next attempt, suffers from what that one says."""
+    """Who gives up waiting for ranks after one has failed, a launcher or the next attempt, suffers from what that one says, and
+    so does who cannot connect to a rank that crashed in training."""
+    has_crashed = any(-signal.SIGABRT != event.data["code"] < 0 for event in history.own_deaths)  # aborts: watchdogs'
     own = [claim for claim in claims if claim.fatal and not claim.is_meeting and claim.depth is not Claims.VICTIM]
     told = [proof.event for claim in own for proof in claim.roots if proof.event.rank is not None]
     first: dict[str, int] = {}
@@ -69,7 +72,8 @@ def _set_back_followers(claims: list[Claim], history: History) -> list[Claim]:
 
     def follows(claim: Claim) -> bool:
         late = (e.rank is None and first.get(e.file, e.line) < e.line for e in (proof.event for proof in claim.roots))
-        return claim.is_meeting and bool(claim.roots) and all(late)
+        lost = claim.is_communication and claim.blame is Blame.NOBODY and claim.stage is Stage.TRAIN
+        return (claim.is_meeting and bool(claim.roots) and all(late)) or (lost and has_crashed)
 
     return [replace(claim, depth=Claims.VICTIM) if follows(claim) else claim for claim in claims]
 

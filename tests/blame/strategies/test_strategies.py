@@ -205,3 +205,17 @@ def test_numbers_without_a_group_accuse_one_rank_only() -> None:
     ranks = [waiting(rank, 812 + (rank > 4), group="?") for rank in range(7)]
     assert not accuse(table(*ranks)).ranks
     assert accuse(table(*ranks[:6])).ranks == {5}
+
+
+def test_who_is_missing_from_the_group_that_all_chains_of_waiting_end_at() -> None:
+    """Rank 3 never came to its tensor group; rank 2 waits there, and so does not come to its data group."""
+    members = {"tensor": frozenset({2, 3}), "data": frozenset({0, 2, 4})}
+    waits = (waiting(0, 7, group="data"), waiting(2, 9, group="tensor"), waiting(4, 7, group="data"))
+    found = accuse(table(*waits, size=6, covered=True, members=members))
+    assert (found.ranks, found.strategy) == ({3}, "wait-chain")
+    assert not accuse(table(*waits, size=6, members=members)).ranks, "of an excerpt rank 3 may be missing"
+
+
+def test_numbers_of_sends_and_receives_are_not_compared() -> None:
+    waits = (waiting(0, 7, op="SEND"), waiting(1, 9, op="RECV"), waiting(2, 9, op="RECV"))
+    assert not accuse(table(*waits, covered=True)).ranks

@@ -39,6 +39,7 @@ def test_group_and_numbers_are_joined_to_the_time_out(status: str, group: str) -
         "timeout_s": 600.0,
         "waited_s": 600.026,
         "group": group,
+        "group_rank": 1,
         "last_enqueued": 813,
         "last_completed": 811,
     }

@@ -13,6 +13,8 @@ ABOUT = (About.PEERS, About.CALLS)
 def accuse(table: RankTable) -> Accusation | None:
     """Within one group: the ranks at another number than most; of a pair the one that made fewer calls."""
     for group, calls in table.groups.items():
+        if any(call.is_point_to_point for call in calls.values()):
+            continue  # each rank counts its own sends and receives
         reached = {rank: number for rank, call in calls.items() if (number := call.number) is not None}
         if len(set(reached.values())) < 2:
             continue

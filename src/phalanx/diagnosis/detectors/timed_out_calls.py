@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from phalanx.blame import GroupCall
 from phalanx.blame.quorum import is_minority, odd_ones
 from phalanx.diagnosis.detectors.protocol import Job
 from phalanx.model import Event, EventKind
@@ -18,7 +19,6 @@ from phalanx.model.facts import make_fact
 from phalanx.model.ranks import name_ranks
 from phalanx.sources.facts import fact_event
 
-_TWO_SIDED = frozenset(("SEND", "RECV", "RECVANYSOURCE", "COALESCED"))
 _KEYS = {"operation": "op", "size": "sizes"}
 _UNEVEN = ("ALLTOALL", "GATHER", "SCATTER")  # what ranks hand over may differ in size
 
@@ -35,7 +35,7 @@ def _calls(job: Job) -> dict[tuple[str, int], dict[int, Event]]:
     for event in job.events:
         if event.kind is EventKind.TIMEOUT and event.source == "nccl-watchdog" and event.rank is not None:
             group = str(event.data.get("group", ""))
-            if "seq" in event.data and event.data["op"] not in _TWO_SIDED:
+            if "seq" in event.data and not GroupCall(op=event.data["op"]).is_point_to_point:
                 known = first.get((group, event.rank))
                 if known is None or event.data["seq"] < known.data["seq"]:
                     first[group, event.rank] = event

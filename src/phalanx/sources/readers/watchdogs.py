@@ -13,10 +13,16 @@ from collections.abc import Iterator
 from phalanx.model import Event, EventKind
 from phalanx.sources.window import Window
 
-TRIGGERS = ("Watchdog caught collective operation timeout", "Received a dump signal due to a collective timeout")
+TRIGGERS = (
+    "Watchdog caught collective operation timeout",
+    "Received a dump signal due to a collective timeout",
+    "ProcessGroupNCCL initialization options: size: ",
+)
 
 # Sent by a heartbeat monitor for the whole process: its numbers are those of the default group.
 DUMP = "nccl-dump-signal"
+GROUP = "nccl-process-group"
+_MADE = re.compile(r"initialization options: size: (?P<size>\d{1,6}), global rank: (?P<rank>\d{1,6})\b")
 _WORK = re.compile(
     r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)"
     r"(?:(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+))?.{0,80}?Timeout\(ms\)=(?P<timeout>\d+)"
@@ -45,6 +51,11 @@ def read(window: Window) -> Iterator[Event]:
             data = {"group": _group_of(text) or "0", **_numbers(numbers)}
             yield window.event(EventKind.STALL, DUMP, data=data)
         return
+    if made := _MADE.search(text):
+        if (group := _GROUP.search(text)) is not None:
+            place = {"group": group["uid"], "group_rank": int(group["rank"]), "group_size": int(made["size"])}
+            yield window.event(EventKind.LINE, GROUP, data={**place, "rank": int(made["rank"])})
+        return
     work = _WORK.search(text)
     if work is not None:
         yield window.event(EventKind.TIMEOUT, "nccl-watchdog", data=_announced(window, work))
@@ -57,6 +68,9 @@ def _announced(window: Window, work: re.Match[str]) -> dict[str, object]:
         data["seq"] = int(told["seq"])
     if told.get("numel_in"):
         data["sizes"] = f"{told['numel_in']} in, {told['numel_out']} out"
+        if told["op"] in ("_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"):  # each rank has its share of the whole
+            share, whole = sorted((int(told["numel_in"]), int(told["numel_out"])))
+            data |= {"group_size": whole // share} if share and whole % share == 0 else {}
     if told.get("timeout"):
         data["timeout_s"] = int(told["timeout"]) / 1000
     if told.get("ran"):
@@ -66,6 +80,8 @@ def _announced(window: Window, work: re.Match[str]) -> dict[str, object]:
             if status["seq"] == told["seq"]:
                 data["group"] = _group_of(line)
                 data |= _numbers(status)
+                if (group := _GROUP.search(line)) is not None:
+                    data["group_rank"] = int(group["rank"])
             return data
         if "Watchdog caught" in line:
             break

@@ -67,7 +67,7 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         known = groups[0] if len(groups) == 1 else Group("?", "calls of unknown groups", (int(rank),) if rank is not None else None)  # fmt: skip
         if len(groups) != 1:
             text = f"{name}: the profiler does not tell to which of the {len(groups)} groups a Gloo call belongs"
-            notes.append((text, "flight-recorder dumps (TORCH_FR_BUFFER_SIZE)"))
+            notes.append((text, "flight-recorder dumps (TORCH_NCCL_TRACE_BUFFER_SIZE)"))
         groups = [known]
         columns = _of_gloo(plain, events, base)
     yield RankTrace(
