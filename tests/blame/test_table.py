@@ -22,8 +22,6 @@ def test_calls_are_kept_by_group() -> None:
     judged = table(state, waiting(1, 8))
     assert judged.groups["0"].keys() == {0, 1}
     assert judged.groups["1"].keys() == {0}
-    assert state.call_in("1") == GroupCall("1", 3)
-    assert state.call_in("2") is None
 
 
 def test_the_number_of_a_rank_is_that_of_the_call_it_waits_in() -> None:

@@ -60,9 +60,5 @@ def _turns_in_circles(motion: JobMotion, found: JobState) -> bool:
 
 def _broken_paths(motion: JobMotion) -> list[Observation]:
     connections = [connection for one in motion.ranks.values() for connection in one.connections]
-    view = NetworkView(
-        tuple(one for one in connections if one.is_broken),
-        tuple(one for one in connections if one.peer_does_not_read),
-        {one.local: one.rank for one in connections},
-    )
-    return observe_network(view)
+    broken = tuple(one for one in connections if one.is_broken)
+    return observe_network(NetworkView(broken, {one.local: one.rank for one in connections}))

@@ -137,10 +137,6 @@ class RankState:
         """It is in a send or a receive."""
         return any(call.is_point_to_point for call in self.calls)
 
-    def call_in(self, group: str) -> GroupCall | None:
-        """Its last call in one group."""
-        return next((call for call in self.calls if call.group == group), None)
-
 
 @dataclass(frozen=True, slots=True)
 class Coverage:

@@ -19,9 +19,10 @@ from phalanx.knowledge.rule import Claims
 from phalanx.model import Frame, Stage
 from phalanx.model.fact import Fact
 from phalanx.model.facts import make_fact
+from phalanx.sources.rank_conditions import condition_at
 from phalanx.sources.readers.exits import CLOSING
 from phalanx.sources.shapes import shape_of
-from phalanx.sources.user_code import condition_at, data_loop, leaves_early, parse_source
+from phalanx.sources.user_code import data_loop, leaves_early, parse_source
 
 # A line that waits for other ranks.
 MEETS = re.compile(

@@ -1,4 +1,4 @@
-"""Reads the user's own source where it is on this machine: a line's text, and the condition on the rank above it."""
+"""Reads the user's own source where it is on this machine: a line's text, the statements around it, and which names stand for the rank."""
 
 from __future__ import annotations
 
@@ -11,53 +11,12 @@ from pathlib import Path
 from phalanx.model import Frame
 
 _LARGEST = 2 << 20
-_OF_RANK = re.compile(
-    r"rank|is_?main|is_?master|is_?chief|is_?leader|is_primary|world_size|task_index|worker_index|process_index|replica_id",
-    re.IGNORECASE,
-)
 # What a script calls its rank by, whatever it names it: `me = json.loads(os.environ["TF_CONFIG"])["task"]["index"]`.
 _TOLD_RANK = re.compile(
     r"""(?:^|[._])(?:rank|process_index|task_index|worker_index|task_id|process_id)(?:\(\))?$"""
     r"""|\[['"]task['"]\]\[['"]index['"]\]$|['"](?:\w*RANK|SLURM_PROCID|JAX_PROCESS_ID)['"](?:, [^,()]*)?[\])]+$"""
 )
 _TOLD_ROLE = re.compile(r"""\[['"]task['"]\](?:\[['"]type['"]\])?$|(?:^|[._])task_type(?:\(\))?$""")
-_LONGEST = 100
-
-
-def condition_above(frames: tuple[Frame, ...]) -> tuple[str, Frame] | None:
-    """The innermost condition on the rank that leads to where a stack stands, and the frame that stands under it."""
-    for frame in reversed(frames):
-        if frame.is_user_code and (found := condition_at(frame.file, frame.line)) is not None:
-            return found, frame
-    return None
-
-
-def condition_at(file: str, line: int) -> str | None:
-    """`if rank == 2` for a line below it, `else of if rank == 0` for one in the other branch; None if there is none."""
-    tree = parse_source(file)
-    if tree is None:
-        return None
-    found: str | None = None
-    node: ast.AST = tree
-    while True:  # the way down from the module to the line; the last match is the innermost
-        inner = next((child for child in _statements(node) if child.lineno <= line <= (child.end_lineno or 0)), None)
-        if inner is None:
-            return found
-        if isinstance(inner, ast.If | ast.While) and (told := _tell(inner, line)) is not None:
-            found = told
-        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found = None  # a condition around a definition says nothing about who calls it
-        node = inner
-
-
-def is_about_ranks(test: ast.expr) -> bool:
-    """Whether an expression asks for the rank, or for a role that only some ranks have."""
-    return bool(_OF_RANK.search(ast.unparse(test))) or any(hasattr(node, "stands_for") for node in ast.walk(test))
-
-
-def stands_for_rank(node: ast.AST) -> bool:
-    """Whether a name was given the number of the rank, in the file that it stands in."""
-    return getattr(node, "stands_for", "") == "rank"
 
 
 @lru_cache(maxsize=1024)  # ranks of one job stand at the same lines
@@ -110,28 +69,6 @@ def leaves_early(frame: Frame) -> bool:
     calls = (ast.unparse(node.func) for node in ast.walk(scope) if isinstance(node, ast.Call))
     returns = any(isinstance(node, ast.Return) and node is not last for node in ast.walk(scope))
     return returns or any(name.rsplit(".", 1)[-1] in ("exit", "_exit", "quit") for name in calls)
-
-
-def _tell(node: ast.If | ast.While, line: int) -> str | None:
-    test = " ".join(ast.unparse(node.test).split())
-    if not is_about_ranks(node.test) or node.lineno <= line < node.body[0].lineno:
-        return None
-    test = test if len(test) <= _LONGEST else test[: _LONGEST - 1] + "…"
-    word = "if" if isinstance(node, ast.If) else "while"
-    if line <= (node.body[-1].end_lineno or 0):
-        return f"{word} {test}"
-    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and node.orelse[0].lineno <= line:
-        return f"else of {word} {test}" if not is_about_ranks(node.orelse[0].test) else None
-    return f"else of {word} {test}"
-
-
-def _statements(node: ast.AST) -> list[ast.stmt]:
-    found: list[ast.stmt] = []
-    for name in ("body", "orelse", "finalbody"):
-        found += [child for child in getattr(node, name, []) if isinstance(child, ast.stmt)]
-    for holder in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        found += holder.body
-    return found
 
 
 def parse_source(file: str) -> ast.Module | None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, value_of
+from phalanx.run.watch.arguments import argument_at, chosen_aside
+from phalanx.sources.rank_conditions import Variables, value_of
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from phalanx.diagnosis.detectors.protocol import Job
 from phalanx.model import Event, EventKind, Frame
 from phalanx.model.facts import make_fact
 from phalanx.sources.facts import fact_event
-from phalanx.sources.rank_conditions import singles_out
-from phalanx.sources.user_code import condition_above, source_line
+from phalanx.sources.rank_conditions import condition_above, singles_out
+from phalanx.sources.user_code import source_line
 
 # Library code that returns only when other ranks have come.
 _MEETS = re.compile(

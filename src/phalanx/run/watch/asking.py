@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from phalanx.model.bundle import PROCESS
 from phalanx.run.watch.inside import phalanx_socket as inside
 
 _MOST = 64 << 20
-_LISTED = re.compile(r"@phalanx\.inside\.(\d+)$", re.MULTILINE)
 
 
 def ask_inside(pid: int, what: str = "stacks", timeout: float = 3.0, **more: object) -> dict[str, Any] | None:
@@ -65,11 +63,3 @@ def _all_of(line: socket.socket) -> bytes:
         pieces.append(piece)
         size += len(piece)
     return b"".join(pieces)
-
-
-def who_can_be_asked() -> list[int]:
-    """The processes of this network namespace that have such a socket, by their number in their own process namespace."""
-    try:
-        return sorted(int(pid) for pid in _LISTED.findall(Path("/proc/net/unix").read_text(encoding="ascii")))
-    except (OSError, ValueError):
-        return []

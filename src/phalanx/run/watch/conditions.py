@@ -1,49 +1,24 @@
-"""What leads to a line of the user's code: conditions on the rank with what they say of each rank, and whether anything else decides."""
+"""Whether anything but the rank decides that a line of the user's code is reached, and which ways lead past it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from phalanx.run.watch.loops import changing_names
-from phalanx.sources.rank_conditions import Condition
-from phalanx.sources.user_code import around, parse_source, scope_of
+from phalanx.model import Frame
+from phalanx.run.watch.loops import is_common_path
+from phalanx.sources.rank_conditions import Condition, conditions_at
+from phalanx.sources.user_code import around, parse_source
 
 
-def conditions_at(file: str, line: int) -> list[Condition]:
-    """All conditions around a line within its function, the outermost first."""
-    found = []
-    for node in around(file, line, ast.If, ast.While):
-        body, otherwise = node.body, node.orelse  # type: ignore[attr-defined]
-        if body[0].lineno <= line <= (body[-1].end_lineno or 0):
-            found.append(Condition(node.test, True, node.lineno))  # type: ignore[attr-defined]
-        elif otherwise and otherwise[0].lineno <= line:
-            found.append(Condition(node.test, False, node.lineno))  # type: ignore[attr-defined]
-    return found
-
-
-def is_common(file: str, line: int) -> bool:
+def is_common(frame: Frame) -> bool:
     """Whether every rank comes to the line in the same passes, conditions on the rank aside: the others ask for loops' counters and what no
-    loop changes."""
-    tree = parse_source(file)
-    if tree is None or any(True for _ in around(file, line, ast.ExceptHandler)):
-        return False
-    counters = {
-        node.id
-        for loop in around(file, line, ast.For)
-        for node in ast.walk(loop.target)  # type: ignore[attr-defined]
-        if isinstance(node, ast.Name)
-    }
-    changing = changing_names(scope_of(tree, line)) - counters
-    for one in conditions_at(file, line):
-        if one.is_about_ranks:
-            continue
-        names = {part.id for part in ast.walk(one.test) if isinstance(part, ast.Name)}
-        if names & changing or any(isinstance(part, ast.Call) for part in ast.walk(one.test)):
-            return False
-        if any(name in names for name in _decided_elsewhere(tree, one.test)):
-            return False
-    return True
+    loop changes, and for nothing that was computed elsewhere."""
+    tree = parse_source(frame.file)
+    others = [one for one in conditions_at(frame.file, frame.line) if not one.is_about_ranks]
+    return (
+        tree is not None and is_common_path((frame,)) and not any(_decided_elsewhere(tree, one.test) for one in others)
+    )
 
 
 def _decided_elsewhere(tree: ast.Module, test: ast.expr) -> set[str]:

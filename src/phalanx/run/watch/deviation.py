@@ -11,9 +11,10 @@ from itertools import pairwise
 from phalanx.blame.quorum import is_minority
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
-from phalanx.run.watch.conditions import conditions_at, is_common, ways_past
+from phalanx.run.watch.conditions import is_common, ways_past
 from phalanx.run.watch.dissent import Dissent
 from phalanx.run.watch.journals import Journal, Made, Passes
+from phalanx.sources.rank_conditions import conditions_at
 
 _FEWEST = 2  # passes in which all ranks made a call before it counts as usual
 
@@ -167,7 +168,7 @@ def _who_is_odd(one: Difference, size: int) -> bool | None:
         if all(each.singles_out for each in on_ranks) and not any(lets_in[rank] for rank in one.missing):
             return False
         return None if all(each.singles_out for each in on_ranks) else True
-    return True if is_common(file, line) else None
+    return True if is_common(one.call.frame) else None
 
 
 def _told(one: Difference, culprits: frozenset[int], skipped: bool) -> Dissent:

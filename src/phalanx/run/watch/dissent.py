@@ -1,4 +1,4 @@
-"""Ranks that hand something else to a common call than the rest does: a root, a name, an address."""
+"""Ranks that part from the rest: by a root, a name or an address in a common call, by a condition, a pass or a partner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Dissent:
 
     culprits: frozenset[int]
     text: str  # `different roots of broadcast at train.py:40: rank 1 names 1, ranks 0, 2, 3 name 0`
-    reason: str  # root, name, address
+    reason: str  # root, name, address, aside, chosen, ahead, skipped, extra, serving
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the stall's fact
 
 

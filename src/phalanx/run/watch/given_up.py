@@ -14,7 +14,8 @@ from phalanx.run.watch.partners import SENDS, Partner, is_point_to_point
 from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.snapshot import Snapshot
 from phalanx.run.watch.stall_verdict import judge_stall
-from phalanx.sources.user_code import condition_above, source_line
+from phalanx.sources.rank_conditions import condition_above
+from phalanx.sources.user_code import source_line
 
 _TIMED_OUT = re.compile(rb"(?i)timed? ?-?out")
 _LOST = re.compile(rb"(?i)closed by peer|reset by peer|broken pipe|socket closed")

@@ -145,8 +145,7 @@ class StallInvestigation:
         if self.notice.verdict is Verdict.STOPPED:
             text = verdict.text
         if taken.error:
-            by_themselves = all(one.doing is not Doing.UNKNOWN for one in positions.values())
-            text += f". {'Told by the ranks themselves' if by_themselves else 'No stacks'}: {taken.error}"
+            text += f". No stacks: {taken.error}"
         fact = replace(verdict.fact(self.notice.quiet), ranks=culprits)
         return [*found, Observation("stall", culprits, text, data, (fact,))]
 

@@ -13,7 +13,7 @@ from phalanx.model.facts import make_fact
 from phalanx.run.observer import Observation
 from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
 from phalanx.run.watch.recorder import GroupState
-from phalanx.sources.user_code import condition_above
+from phalanx.sources.rank_conditions import condition_above
 
 _BEGINS = b"Traceback (most recent call last):"
 _THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")

@@ -34,7 +34,6 @@ class RankLook:
     reaped: float  # of the family's children that have ended
     memory: int  # with children
     peak: int  # of memory
-    progress_of_rank: int  # collectives entered and left
     lines: int
     signs: Signs
     children: Mapping[int, ProcessSample] = field(default_factory=dict)
@@ -114,7 +113,7 @@ def look_at(
         connected=beat.connected if beat is not None else None,
     )
     peak = max(memory, before.peak if before is not None else 0)
-    counted = (demand, delay, cpu, reaped, memory, peak, progress, output.lines)
+    counted = (demand, delay, cpu, reaped, memory, peak, output.lines)
     return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from phalanx.model import Frame
-from phalanx.sources.rank_conditions import singles_out
-from phalanx.sources.user_code import around, is_about_ranks, parse_source, scope_of
+from phalanx.sources.rank_conditions import conditions_at
+from phalanx.sources.user_code import around, parse_source, scope_of
 
 Pass = tuple[str, str, str, int]  # file, function, the loop's variable, its value
 
@@ -48,18 +48,14 @@ def is_common_path(frames: Sequence[Frame]) -> bool:
         tree = parse_source(frame.file)
         if tree is None:
             return False
-        scope = scope_of(tree, frame.line)
-        changing = changing_names(scope) - {_counter_of(loop) for loop in around(frame.file, frame.line, ast.For)}
+        counters = {_counter_of(loop) for loop in around(frame.file, frame.line, ast.For)}
+        changing = changing_names(scope_of(tree, frame.line)) - counters
         if any(True for _ in around(frame.file, frame.line, ast.ExceptHandler)):
             return False
-        for node in around(frame.file, frame.line, ast.If, ast.While):
-            inside = node.test  # type: ignore[attr-defined]
-            if is_about_ranks(inside) and not singles_out(f"if {ast.unparse(inside)}"):
+        for one in conditions_at(frame.file, frame.line):
+            if one.is_about_ranks and not one.singles_out:
                 continue  # `if not (rank == 1 and …)`: the path of all the others
-            if any(isinstance(part, ast.Call) for part in ast.walk(inside)):
-                return False
-            names = {part.id for part in ast.walk(inside) if isinstance(part, ast.Name)}
-            if names & changing:
+            if any(isinstance(part, ast.Call) for part in ast.walk(one.test)) or _depends_on(one.test, changing):
                 return False
     return True
 

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Mapping
 
 from phalanx.model import Frame
-from phalanx.run.watch.arguments import Variables, name_of, value_of
 from phalanx.run.watch.dissent import Dissent, differs, each_side, odd_of, sides_of
 from phalanx.run.watch.partners import is_point_to_point
 from phalanx.run.watch.stacks import ProcessStacks
+from phalanx.sources.rank_conditions import Variables, name_of, value_of
 from phalanx.sources.user_code import parse_source, scope_of
 
 _FEWEST = 3  # of two either may be right

@@ -19,7 +19,7 @@ from phalanx.run.watch.traffic import sockets_of
 
 _ESTABLISHED, _CONNECTING, _LISTENS = 0x01, 0x02, 0x0A
 _RESENT = 2  # once may be chance
-_RETRANSMITS, _PROBES = 1, 4  # kinds of the kernel's timer
+_RETRANSMITS = 1  # a kind of the kernel's timer
 Tables = dict[str, dict[str, str]]  # by network, and the number of a socket: its line in the kernel's table
 
 
@@ -47,18 +47,12 @@ class Connection:
             and self.timer == _RETRANSMITS
         )
 
-    @property
-    def peer_does_not_read(self) -> bool:
-        """The peer's machine answers, but its process takes nothing in."""
-        return self.state == _ESTABLISHED and self.timer == _PROBES
-
 
 @dataclass(frozen=True, slots=True)
 class NetworkView:
     """The job's connections, with those that are in trouble."""
 
     broken: tuple[Connection, ...]
-    unread: tuple[Connection, ...]
     owners: Mapping[tuple[str, int], int]  # which rank has which end
 
     def facts(self) -> list[Fact]:
@@ -101,9 +95,7 @@ def view_network(pids: Mapping[int, int]) -> NetworkView:
     tables: Tables = {}
     found = [connection for rank, pid in pids.items() for connection in connections_of(rank, pid, tables)]
     owners = {connection.local: connection.rank for connection in found}
-    return NetworkView(
-        tuple(one for one in found if one.is_broken), tuple(one for one in found if one.peer_does_not_read), owners
-    )
+    return NetworkView(tuple(one for one in found if one.is_broken), owners)
 
 
 def connections_of(rank: int, pid: int, tables: Tables | None = None) -> Iterator[Connection]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from phalanx.blame.strategies.wait_cycle import circles as all_circles
 from phalanx.model import Frame
 from phalanx.model.ranks import name_ranks
-from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, name_of, value_of
+from phalanx.run.watch.arguments import argument_at, chosen_aside
 from phalanx.run.watch.loops import changing_names, passes_of
+from phalanx.sources.rank_conditions import Variables, name_of, value_of
 from phalanx.sources.user_code import around, parse_source, scope_of
 
 _C10D = "torch/distributed/distributed_c10d.py"

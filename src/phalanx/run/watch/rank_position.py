@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from phalanx.model import Frame
-from phalanx.run.watch.arguments import name_of
 from phalanx.run.watch.locks import LockWait, lock_wait_of
 from phalanx.run.watch.loops import Pass, is_common_path, passes_of
 from phalanx.run.watch.partners import Partner, is_point_to_point, partner_of, request_at
 from phalanx.run.watch.stacks import OUR_THREADS, ProcessStacks, Thread
-from phalanx.sources.user_code import condition_above, source_line
+from phalanx.sources.rank_conditions import condition_above, name_of
+from phalanx.sources.user_code import source_line
 
 # Functions that return only when other ranks have come, each behind the file it stands in.
 _COLLECTIVES = re.compile(

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phalanx.model import Frame
-from phalanx.run.watch.arguments import Variables, argument_at, chosen_aside, value_of
+from phalanx.run.watch.arguments import argument_at, chosen_aside
 from phalanx.run.watch.dissent import Dissent, differs, each_side, odd_of, sides_of
 from phalanx.run.watch.stacks import ProcessStacks, Thread
+from phalanx.sources.rank_conditions import Variables, value_of
 
 _C10D = "torch/distributed/distributed_c10d.py"
 _HOROVOD = "horovod/torch/mpi_ops.py"

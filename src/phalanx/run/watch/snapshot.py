@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,19 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx import private
-from phalanx.model import Frame
 from phalanx.model.bundle import collectives_file, rank_folder, stacks_file
 from phalanx.run.watch.heartbeat import HeartbeatFile
 from phalanx.run.watch.journals import Journal, calls_file, read_journal, states_of
-from phalanx.run.watch.processes import children_of, command_of, is_alive, python_children
+from phalanx.run.watch.processes import children_of, is_alive, python_children
 from phalanx.run.watch.recorder import GroupState, read_dump
-from phalanx.run.watch.stacks import ENDED, ProcessStacks, Thread, as_text, take_native, take_stacks
-from phalanx.sources.readers.stacks import frame_of
+from phalanx.run.watch.stacks import ENDED, ProcessStacks, as_text, take_native, take_stacks
 
 _MOST_WORKERS = 48  # a job with more has them alike
 _ANSWER_S = 2.5  # how long the ranks may take to write what only they can
 _NATIVE_AT_ONCE = 2
-_VARIABLE = re.compile(r" {8}(?P<name>\w+): (?P<value>-?\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +31,6 @@ class Snapshot:
     recorders: Mapping[int, Mapping[str, GroupState]]
     error: str = ""  # why stacks are missing, and what would help
     journals: Mapping[int, Journal] = field(default_factory=dict)  # of TensorFlow and Horovod
-
-    def files(self, rank: int) -> tuple[str, str]:
-        """The names of a rank's two files."""
-        return stacks_file(self.number), collectives_file(self.number)
 
 
 def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Mapping[int, HeartbeatFile]) -> Snapshot:
@@ -58,12 +50,9 @@ def take_snapshot(number: int, attempt: Path, pids: Mapping[int, int], beats: Ma
     for rank, pid in pids.items():
         folder = rank_folder(attempt, rank)
         own = taken[pid]
-        if own.error:
-            error = error or ("" if own.error == ENDED else own.error)
-            own = _told_by_the_rank(folder / f"inside-stacks-{number}.txt", own)
+        error = error or ("" if own.error == ENDED else own.error)
         stacks[rank] = own
         _write(folder / stacks_file(number), as_text([own, *(taken[child] for child in below[pid] if child in taken)]))
-        (folder / f"inside-stacks-{number}.txt").unlink(missing_ok=True)
     recorders = {rank: read_dump(rank_folder(attempt, rank) / collectives_file(number)) for rank in pids}
     read = {rank: read_journal(rank_folder(attempt, rank) / calls_file(number)) for rank in pids}
     journals = {rank: found for rank, found in read.items() if found is not None}
@@ -100,31 +89,6 @@ def _wait_for_answers(number: int, beats: Mapping[int, HeartbeatFile], until: fl
         if not beats:
             return
         time.sleep(0.05)
-
-
-def _told_by_the_rank(path: Path, seen: ProcessStacks) -> ProcessStacks:
-    """The stacks that the watch inside wrote, for where py-spy may not look."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return seen
-    threads: list[Thread] = []
-    frames: list[Frame] = []
-    values: list[dict[str, str]] = []
-    name = ""
-    for line in [*lines, ""]:
-        if line.startswith("Thread "):
-            name, frames, values = line.split('"')[1], [], []
-        elif frames and (variable := _VARIABLE.fullmatch(line)) is not None:
-            values[-1][variable["name"]] = variable["value"]
-        elif (frame := frame_of(line)) is not None:
-            frames.append(frame)
-            values.append({})
-        elif frames:
-            told = tuple(reversed(values)) if any(values) else ()
-            threads.append(Thread(name, active=False, frames=tuple(reversed(frames)), values=told))
-            frames = []
-    return ProcessStacks(seen.pid, tuple(threads), error="" if threads else seen.error, command=command_of(seen.pid))
 
 
 def _write(path: Path, text: str) -> None:

@@ -18,7 +18,7 @@ from phalanx.run.watch.rank_position import Doing, RankPosition
 from phalanx.run.watch.recorder import GroupState
 from phalanx.run.watch.stall_facts import stall_fact
 from phalanx.run.watch.table import table_of
-from phalanx.run.watch.ties import Tiebreak, break_tie
+from phalanx.run.watch.ties import break_tie
 
 _FRAMEWORKS = re.compile(r"-packages/(?:jax|torch|horovod|tensorflow)/")  # whose own end waits for the peers
 _SIGNALS_FOR_GO_ON = "kill -CONT"
@@ -65,7 +65,7 @@ def judge_stall(
     """Stopped ranks, then roots and addresses that differ, the recorders' sequence numbers and the stacks decide; a tie that the script itself
     does not break accuses nobody."""
     culprits, reason = _blame(positions, recorders, size)
-    decides: Dissent | Tiebreak | None = dissent if reason not in ("stopped", "ended") else None
+    decides: Dissent | None = dissent if reason not in ("stopped", "ended") else None
     if decides is None and not culprits:
         decides = _tiebreak(positions, size)
     fields = dict[str, Any]()
@@ -96,7 +96,7 @@ def judge_stall(
     return StallVerdict(tuple(sorted(culprits)), waiting, text, reason, data, told, fields)
 
 
-def _tiebreak(positions: Mapping[int, RankPosition], size: int) -> Tiebreak | None:
+def _tiebreak(positions: Mapping[int, RankPosition], size: int) -> Dissent | None:
     """What the script itself says, where all ranks wait and the engine accuses nobody."""
     tied = [rank for rank, one in positions.items() if one.doing is Doing.COLLECTIVE]
     living = [one for one in positions.values() if one.doing is not Doing.ENDED]

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
 from phalanx.model.ranks import name_ranks
+from phalanx.run.watch.dissent import Dissent
 from phalanx.run.watch.loops import is_ahead, left_loop
 from phalanx.run.watch.partners import circles, has_other_half, is_point_to_point, left_out_half
 from phalanx.run.watch.rank_position import RankPosition
 from phalanx.sources.rank_conditions import singles_out
 
 
-@dataclass(frozen=True, slots=True)
-class Tiebreak:
-    """Who is odd, by what (`aside`, `chosen`, `ahead`), and the words for it."""
-
-    culprits: frozenset[int]
-    reason: str
-    text: str
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of the stall's fact
-
-
-def break_tie(positions: Mapping[int, RankPosition], waiting: Iterable[int]) -> Tiebreak | None:
+def break_tie(positions: Mapping[int, RankPosition], waiting: Iterable[int]) -> Dissent | None:
     """Of ranks that all wait, none of them a minority by its call; None where nothing tells them apart."""
     ranks = {rank: positions[rank] for rank in sorted(waiting)}
     if len(ranks) < 2:
@@ -39,7 +28,7 @@ def break_tie(positions: Mapping[int, RankPosition], waiting: Iterable[int]) -> 
     )
 
 
-def _by_condition(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_condition(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """A collective that a condition on the rank led to, while the others are in another one under none.
 
     Sends and receives stand under such conditions by nature; who is in the other branch of a condition may be the right one.
@@ -52,10 +41,10 @@ def _by_condition(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
         return None
     stand = "stands" if len(aside) == 1 else "stand"
     text = f"only {name_ranks(aside)} {stand} under a condition on the rank"
-    return Tiebreak(frozenset(aside), "aside", text, {"condition": ranks[min(aside)].condition})
+    return Dissent(frozenset(aside), text, "aside", {"condition": ranks[min(aside)].condition})
 
 
-def _by_pass(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_pass(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """Ranks in a later pass than the rest, which wait in a call that every pass makes: they left it out."""
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
@@ -76,7 +65,7 @@ def _by_pass(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     return _left(sorted(ahead), next(iter(ahead.values())), behind)
 
 
-def _by_partner(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_partner(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """A rank that is in a later pass than one which still waits for its half of an exchange that every pass makes."""
     for rank, one in ranks.items():
         other = ranks.get(one.partner.rank) if one.partner is not None else None
@@ -87,7 +76,7 @@ def _by_partner(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     return None
 
 
-def _by_other_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_other_half(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """A rank that went on to a collective without its half of an exchange, which stands in another branch of the condition
     under which its partner waits."""
     for rank, one in ranks.items():
@@ -99,7 +88,7 @@ def _by_other_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
     return None
 
 
-def _by_left_out_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_left_out_half(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """Of two ranks that both receive from each other, or both send, the one whose own half may have been passed by."""
     partners = {rank: one.partner for rank, one in ranks.items() if one.partner is not None}
     for circle in circles(partners):
@@ -112,11 +101,11 @@ def _by_left_out_half(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
             ((rank, left),) = told.items()
             half = "receive" if partners[rank].sends else "send"
             text = f"rank {rank} left out its {half}, which stands under {left}"
-            return Tiebreak(frozenset(told), "ahead", text, {"half": half, "half_condition": left})
+            return Dissent(frozenset(told), text, "ahead", {"half": half, "half_condition": left})
     return None
 
 
-def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """Ranks that have left a loop, by what they computed, in which the rest waits in a call that every pass makes."""
     if any(is_point_to_point(one.call) for one in ranks.values()):
         return None
@@ -130,7 +119,7 @@ def _by_left_loop(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
             waiting = name_ranks(one.rank for one in rest)
             loop = next(iter(gone.values()))
             text = f"{name_ranks(gone)} {have} left the loop at {loop}, in which {waiting} still {still}"
-            return Tiebreak(frozenset(gone), "ahead", text, {"loop": loop, "behind": [one.rank for one in rest]})
+            return Dissent(frozenset(gone), text, "ahead", {"loop": loop, "behind": [one.rank for one in rest]})
     return None
 
 
@@ -139,16 +128,16 @@ def _is_aside(one: RankPosition) -> bool:
     return bool(one.condition) and singles_out(one.condition)
 
 
-def _left(ahead: list[int], told: str, behind: list[int]) -> Tiebreak:
+def _left(ahead: list[int], told: str, behind: list[int]) -> Dissent:
     verb, still = ("is" if len(ahead) == 1 else "are"), ("waits" if len(behind) == 1 else "wait")
     text = f"{name_ranks(ahead)} {verb} in {told} already and left out what {name_ranks(behind)} still {still} for"
-    return Tiebreak(frozenset(ahead), "ahead", text, {"ahead": told, "behind": behind})
+    return Dissent(frozenset(ahead), text, "ahead", {"ahead": told, "behind": behind})
 
 
-def _by_choice(ranks: Mapping[int, RankPosition]) -> Tiebreak | None:
+def _by_choice(ranks: Mapping[int, RankPosition]) -> Dissent | None:
     """Of ranks that send and receive, those whose tag or other side a condition on the rank chose."""
     odd = {rank: one.partner for rank, one in ranks.items() if one.partner is not None and one.partner.aside}
     if not odd or len(odd) * 2 > len(ranks):
         return None
     told = [f"rank {rank} {one.doing}, chosen by `{one.aside}`" for rank, one in odd.items()]
-    return Tiebreak(frozenset(odd), "chosen", "; ".join(told[:3]), {"chosen": "; ".join(told[:3])})
+    return Dissent(frozenset(odd), "; ".join(told[:3]), "chosen", {"chosen": "; ".join(told[:3])})

@@ -38,10 +38,8 @@ PLACES_AT = 80
 TURN_ASKED_AT = 104  # written by the supervisor
 TURN_TOLD_AT = 112  # written by the rank: the number, with what was found in its last two bits
 MOVES_AT = 120  # how often the main thread was elsewhere than before, where nothing else tells of progress
-PASSES = struct.Struct("<II")  # of the outermost and the innermost loop around the last call of Horovod or TensorFlow
-PASSES_AT = 128
 GROUP = struct.Struct("<16sqqq")  # name; last enqueued, started, completed
-GROUPS_AT = 136
+GROUPS_AT = 128
 STEP = struct.Struct("<qq16s")  # what a callback of a trainer told: step, time, phase
 STEP_AT = PAGE - STEP.size
 MOST_GROUPS = (STEP_AT - GROUPS_AT) // GROUP.size
@@ -244,7 +242,6 @@ class _Watch:
             GROUP.pack_into(page, GROUPS_AT + number * GROUP.size, name.encode()[:16], *counts)
         PLACES.pack_into(page, PLACES_AT, *self._looks)
         REQUEST.pack_into(page, MOVES_AT, self._moves)
-        PASSES.pack_into(page, PASSES_AT, *(self.libraries.passes() if self.libraries is not None else (0, 0)))
         HEAD.pack_into(
             page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
         )
@@ -264,12 +261,8 @@ class _Watch:
         self._looks[2] += on_device or (place == "collective" and outstanding)
 
     def _answer(self, number: int) -> None:
-        """The files of a snapshot: stacks first, because they cannot fail."""
+        """The files of a snapshot."""
         try:
-            self._write(
-                f"inside-stacks-{number}.txt",
-                sys.modules["phalanx_socket"].stacks_as_text(self._main).encode("utf-8", "replace"),
-            )
             distributed = sys.modules.get("torch.distributed")
             if distributed is not None and distributed.is_initialized():
                 self._dump(number)

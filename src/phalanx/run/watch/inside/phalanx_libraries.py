@@ -65,14 +65,6 @@ class Libraries:
         # JAX's collectives are compiled into the step, and not counted
         return found or ([("jax", 1, 1, 1)] if _jax_has_met() else [])
 
-    def passes(self) -> tuple[int, int]:
-        """The outermost and the innermost numbered loop that the last call was made in, counted from 1; 0 where there is none."""
-        for one in self._watches:
-            if one.journal.passes:
-                numbers = [min(max(value, 0), 1 << 30) + 1 for _, value in one.journal.passes]
-                return (numbers[0] if len(numbers) > 1 else 0), numbers[-1]
-        return 0, 0
-
     def as_json(self, rank: int, size: int) -> dict[str, object] | None:
         """What was asked of the library that was asked most; None if nothing was."""
         frame = sys._current_frames().get(self._main)

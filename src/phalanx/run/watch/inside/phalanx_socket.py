@@ -153,25 +153,3 @@ def state_of(innermost: FrameType) -> int:
             found += [id(value) for value in list(frame.f_locals.values())[:32]]
         frame = frame.f_back
     return hash(tuple(found))
-
-
-def stacks_as_text(main: int) -> str:
-    """Stacks of all threads in py-spy's form, for where py-spy may not look."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    lines = [f"Process {os.getpid()}: (told by the rank itself)", ""]
-    for ident, innermost in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
-        frame: FrameType | None = innermost
-        if names.get(ident, "").startswith("phalanx-"):
-            continue
-        name = "MainThread" if ident == main else names.get(ident, "")
-        lines.append(f'Thread {ident} (idle): "{name}"')
-        while frame is not None:
-            code = frame.f_code
-            lines.append(f"    {code.co_name} ({code.co_filename}:{frame.f_lineno or 0})")
-            # with whom it wants to meet, which root it names, in which pass it is: whole numbers only
-            if ident == main:
-                told = [(name, value) for name, value in frame.f_locals.items() if type(value) is int]
-                lines += [f"        {name}: {value}" for name, value in told]
-            frame = frame.f_back
-        lines.append("")
-    return "\n".join(lines)

@@ -11,7 +11,6 @@ TYPE_CHECKING = False  # as typing has it, without the time that importing it co
 if TYPE_CHECKING:
     from typing import Any
 
-KEYS = ("headline", "rule", "culprit_ranks")
 WRITERS = ("torch.utils.tensorboard", "tensorboardX")
 
 
