@@ -32,7 +32,7 @@ _MOST_AT_ONCE = 400  # as the agent has it
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Processor seconds of one call (both ends), of one question to a party, of one call's row where the check is led; wall seconds of a round."""
+    """Processor seconds of one call (both ends), of one question to a target, of one call's row where the check is led; wall seconds of a round."""
 
     call: float
     ask: float
@@ -78,15 +78,15 @@ def measure(count: int) -> tuple[float, float]:
     from phalanx.lab import Bed
     from phalanx.preflight.check import examine
     from phalanx.preflight.options import CheckOptions
-    from phalanx.preflight.parties import by_command, start_all
+    from phalanx.preflight.targets import by_command, start_all
 
     with Bed(count) as bed:
         before, began = _processor(), time.monotonic()
         starters = [partial(by_command, host.name, shlex.join(host.prefix), sys.executable, 60.0) for host in bed]
-        parties, failures = start_all(starters)
-        report = examine(parties, CheckOptions(), failures)
-        for party in parties:
-            party.close()
+        targets, failures = start_all(starters)
+        report = examine(targets, CheckOptions(), failures)
+        for target in targets:
+            target.close()
         took = time.monotonic() - began
         for finding in report.findings:
             print(f"  false alarm: {finding.evidence[0].text}")

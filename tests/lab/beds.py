@@ -16,7 +16,7 @@ from phalanx.lab.host import Host
 from phalanx.model import Report
 from phalanx.preflight.check import examine
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import by_command, start_all
+from phalanx.preflight.targets import by_command, start_all
 
 _PROGRAMS = ("ip", "nft", "nsenter", "setpriv", "unshare")
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -35,10 +35,10 @@ def check_bed(bed: Bed, *, network: bool = True, options: CheckOptions | None = 
     """What `phalanx check` says of a bed, and how long it took, the start of the agents included."""
     began = time.monotonic()
     starters = [partial(by_command, host.name, shlex.join(host.prefix), sys.executable, 30.0) for host in bed]
-    parties, failures = start_all(starters)
+    targets, failures = start_all(starters)
     try:
-        report = examine(parties, options or CheckOptions(network=network), failures)
+        report = examine(targets, options or CheckOptions(network=network), failures)
     finally:
-        for party in parties:
-            party.close()
+        for target in targets:
+            target.close()
     return report, time.monotonic() - began

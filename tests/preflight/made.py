@@ -7,7 +7,7 @@ from typing import Any
 from phalanx.model.template import fill
 from phalanx.preflight.check_fact import CheckFact
 from phalanx.preflight.findings import explain
-from phalanx.preflight.witness import Witness, rank_of
+from phalanx.preflight.host_facts import HostFacts, rank_of
 
 
 def interface(*addresses: str, up: bool = True, loopback: bool = False, mac: str = "") -> dict[str, Any]:
@@ -15,9 +15,9 @@ def interface(*addresses: str, up: bool = True, loopback: bool = False, mac: str
     return {**facts, "addresses": list(addresses)}
 
 
-def witness(
+def host_facts(
     label: str, variables: dict[str, str] | None = None, interfaces: dict[str, Any] | None = None, **sections: Any
-) -> Witness:
+) -> HostFacts:
     """A host with loopback and one address, 10.0.0.N for `hN`, that knows its own name."""
     number = "".join(character for character in label if character.isdigit()) or "0"
     own = f"10.0.0.{number}"
@@ -39,7 +39,7 @@ def witness(
     }
     facts.update(sections)
     rank = rank_of(variables or {})
-    return Witness(label, label, (rank,) if rank is not None else (), facts)
+    return HostFacts(label, label, (rank,) if rank is not None else (), facts)
 
 
 def summary_of(found: CheckFact) -> str:

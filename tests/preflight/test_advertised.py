@@ -12,10 +12,10 @@ import pytest
 from phalanx.lab import Bed
 from phalanx.lab.host import Host
 from phalanx.preflight.advertised import gloo_address, mpi_addresses, nccl_address, nccl_admits, nccl_interfaces
-from phalanx.preflight.parties import Party, by_command
-from phalanx.preflight.witness import Witness
+from phalanx.preflight.host_facts import HostFacts
+from phalanx.preflight.targets import Target, by_command
 from tests.lab.beds import each, needs_beds
-from tests.preflight.made import interface, witness
+from tests.preflight.made import host_facts, interface
 
 MANY = {
     "lo": interface("127.0.0.1/8", "::1/128", loopback=True),
@@ -38,24 +38,25 @@ MANY = {
     ],
 )
 def test_nccl_chooses_by_prefix_or_exactly(value: str | None, expected: list[str]) -> None:
-    one = witness("h1", {"NCCL_SOCKET_IFNAME": value} if value else {}, MANY)
+    one = host_facts("h1", {"NCCL_SOCKET_IFNAME": value} if value else {}, MANY)
     assert nccl_interfaces(one) == expected
 
 
 def test_nccl_takes_bridges_and_loopback_last() -> None:
     few = {name: MANY[name] for name in ("lo", "docker0")}
-    assert nccl_address(witness("h1", {}, few)) == "172.17.0.1"
-    assert nccl_address(witness("h1", {}, {"lo": MANY["lo"]})) == "127.0.0.1"
+    assert nccl_address(host_facts("h1", {}, few)) == "172.17.0.1"
+    assert nccl_address(host_facts("h1", {}, {"lo": MANY["lo"]})) == "127.0.0.1"
     assert (
-        nccl_address(witness("h1", {"NCCL_SOCKET_FAMILY": "AF_INET6", "NCCL_SOCKET_IFNAME": "eth0"}, MANY)) == "fd00::1"
+        nccl_address(host_facts("h1", {"NCCL_SOCKET_FAMILY": "AF_INET6", "NCCL_SOCKET_IFNAME": "eth0"}, MANY))
+        == "fd00::1"
     )
     assert nccl_admits("eth0:1", "eth0")
 
 
 def test_mpi_tells_everything_but_loopback() -> None:
-    assert mpi_addresses(witness("h1", {}, MANY)) == ["172.17.0.1", "10.0.0.1", "fd00::1", "192.168.0.1"]
-    assert mpi_addresses(witness("h1", {"OMPI_MCA_btl_tcp_if_include": "10.0.0.0/8"}, MANY)) == ["10.0.0.1"]
-    assert "172.17.0.1" not in mpi_addresses(witness("h1", {"OMPI_MCA_btl_tcp_if_exclude": "lo,docker0"}, MANY))
+    assert mpi_addresses(host_facts("h1", {}, MANY)) == ["172.17.0.1", "10.0.0.1", "fd00::1", "192.168.0.1"]
+    assert mpi_addresses(host_facts("h1", {"OMPI_MCA_btl_tcp_if_include": "10.0.0.0/8"}, MANY)) == ["10.0.0.1"]
+    assert "172.17.0.1" not in mpi_addresses(host_facts("h1", {"OMPI_MCA_btl_tcp_if_exclude": "lo,docker0"}, MANY))
 
 
 _CASES = (
@@ -82,12 +83,12 @@ for line in sys.stdin:
 """
 
 
-def seen(host: Host, **variables: str) -> Witness:
-    party = by_command(host.name, each(host, **variables), sys.executable, 30.0)
-    assert isinstance(party, Party)
-    facts = party.ask("facts", {}, 30.0)[0]
-    party.close()
-    return Witness(host.name, host.name, (), facts)
+def seen(host: Host, **variables: str) -> HostFacts:
+    target = by_command(host.name, each(host, **variables), sys.executable, 30.0)
+    assert isinstance(target, Target)
+    facts = target.ask("facts", {}, 30.0)[0]
+    target.close()
+    return HostFacts(host.name, host.name, (), facts)
 
 
 @needs_beds

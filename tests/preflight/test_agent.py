@@ -12,7 +12,7 @@ import pytest
 
 from phalanx.preflight.agent import firewall, names, ports, serve
 from phalanx.preflight.packing import BOOTSTRAP, packed_agent, shell_command
-from phalanx.preflight.parties import AgentError, AgentTimeoutError, this_machine
+from phalanx.preflight.targets import AgentError, AgentTimeoutError, this_machine
 
 AGENT = Path(serve.__file__).parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phalanx.preflight.agreement import uses_only_gloo
-from tests.preflight.made import witness
+from tests.preflight.made import host_facts
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ from tests.preflight.made import witness
     ],
 )
 def test_uses_only_gloo(chosen: str, variables: dict[str, str], gpus: int, expected: bool) -> None:
-    hosts = [witness("h0", variables), witness("h1", variables, limits={"gpus": gpus})]
+    hosts = [host_facts("h0", variables), host_facts("h1", variables, limits={"gpus": gpus})]
     assert uses_only_gloo(hosts, frozenset(chosen.split())) == expected

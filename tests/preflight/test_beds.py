@@ -18,7 +18,7 @@ from phalanx.lab.host import Host
 from phalanx.model import Finding, Report
 from phalanx.preflight.check import examine
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import by_command, start_all
+from phalanx.preflight.targets import by_command, start_all
 from tests.lab.beds import each, needs_beds
 
 pytestmark = needs_beds
@@ -26,12 +26,12 @@ _FACTS_ONLY = CheckOptions(network=False)
 
 
 def look(templates: Sequence[str], options: CheckOptions = _FACTS_ONLY) -> Report:
-    parties, failures = start_all([partial(by_command, "", one, sys.executable, 30.0) for one in templates])
+    targets, failures = start_all([partial(by_command, "", one, sys.executable, 30.0) for one in templates])
     try:
-        return examine(parties, options, failures)
+        return examine(targets, options, failures)
     finally:
-        for party in parties:
-            party.close()
+        for target in targets:
+            target.close()
 
 
 def told(hosts: Sequence[Host], changes: dict[int, dict[str, str]] | None = None, **shared: str) -> list[str]:

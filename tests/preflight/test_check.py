@@ -7,7 +7,7 @@ from typing import Any
 from phalanx.preflight.channels import LocalChannel
 from phalanx.preflight.check import examine
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import AgentTimeoutError, Party, this_machine
+from phalanx.preflight.targets import AgentTimeoutError, Target, this_machine
 
 QUIET = CheckOptions(network=False)
 
@@ -33,7 +33,7 @@ class CutChannel(LocalChannel):
 
 
 def test_a_rank_that_does_not_answer_is_a_finding_that_names_it() -> None:
-    mute = Party("", "node1", (1,), MuteChannel())
+    mute = Target("", "node1", (1,), MuteChannel())
     report = examine([this_machine("node0"), mute], QUIET)
     (finding,) = [one for one in report.findings if one.cause == "host-stopped-answering"]
     assert finding.culprit_hosts == ("node1",)
@@ -41,14 +41,14 @@ def test_a_rank_that_does_not_answer_is_a_finding_that_names_it() -> None:
 
 
 def test_nobody_answers() -> None:
-    report = examine([Party("", "node1", (1,), MuteChannel())], QUIET)
+    report = examine([Target("", "node1", (1,), MuteChannel())], QUIET)
     assert [finding.cause for finding in report.findings] == ["host-stopped-answering"]
 
 
 def test_a_section_that_was_cut_off_makes_the_check_incomplete() -> None:
     whole = examine([this_machine("node0")], QUIET)
     assert whole.is_complete
-    cut = examine([Party("node0", "node0", (), CutChannel())], QUIET)
+    cut = examine([Target("node0", "node0", (), CutChannel())], QUIET)
     assert cut.findings == whole.findings
     assert not cut.is_complete
     assert {"what": "interfaces on node0", "needs": "no answer within 3 s", "weight": "essential"} in cut.to_json()[

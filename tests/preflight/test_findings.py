@@ -13,7 +13,7 @@ from phalanx.model.fact import Fact, FactType
 from phalanx.model.facts import fact_from_json, fact_types
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.findings import explain, findings_of, merged, rules_of_checks
-from tests.preflight.made import witness
+from tests.preflight.made import host_facts
 
 _BY_CODE = {rule.code: rule for name, rules in rules_of_checks().items() if name.startswith("check.") for rule in rules}
 RULES = [_BY_CODE[code] for code in sorted(_BY_CODE)]
@@ -42,7 +42,7 @@ def test_every_fact_of_the_check_has_a_rule_and_every_text_its_fields() -> None:
 
 
 def test_rewording_every_sentence_changes_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    hosts = {name: witness(name) for name in ("h0", "h1", "h2", "node0", "node1", "node2")}
+    hosts = {name: host_facts(name) for name in ("h0", "h1", "h2", "node0", "node1", "node2")}
     facts = [CheckFact(fact) for fact in all_facts()]
 
     def judged() -> list[tuple[object, ...]]:
@@ -73,13 +73,13 @@ def test_rewording_every_sentence_changes_no_finding(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_stops_a_job_is_no_warning(name: str, fields: dict[str, str], severity: str) -> None:
-    (finding,) = findings_of([observe(name, ("h0",), **fields)], {"h0": witness("h0")})  # type: ignore[arg-type]
+    (finding,) = findings_of([observe(name, ("h0",), **fields)], {"h0": host_facts("h0")})  # type: ignore[arg-type]
     assert finding.severity == severity
 
 
 def test_what_is_said_of_many_hosts_is_one_finding() -> None:
     said = [observe("open-files-limit", (name,), soft=64, size=3, needed=1024) for name in ("h0", "h1", "h2")]
-    (finding,) = findings_of(said, {name: witness(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2", "h3")})
+    (finding,) = findings_of(said, {name: host_facts(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2", "h3")})
     assert finding.culprit_hosts == ("h0", "h1", "h2")
     assert finding.culprit_ranks == (0, 1, 2)
     assert "h0, h1 and h2" in finding.summary
@@ -109,11 +109,11 @@ def test_what_is_each_hosts_own_does_not_keep_them_apart() -> None:
 
 def test_names_of_hosts_keep_their_letters() -> None:
     facts = [CheckFact(replace(fact, hosts=tuple("alpha" for _ in fact.hosts))) for fact in all_facts()]
-    assert not [one.summary for one in findings_of(facts, {"alpha": witness("alpha")}) if "Alpha" in one.summary]
+    assert not [one.summary for one in findings_of(facts, {"alpha": host_facts("alpha")}) if "Alpha" in one.summary]
 
 
 def test_if_all_do_it_no_rank_stands_out() -> None:
-    told = {name: witness(name, {"RANK": name[1]}) for name in ("h0", "h1")}
+    told = {name: host_facts(name, {"RANK": name[1]}) for name in ("h0", "h1")}
     fields = {"variable": "MASTER_ADDR", "value": "localhost", "count": 2, "all_hosts": "h0 and h1"}
     (finding,) = findings_of([observe("master-addr-loopback", ("h0", "h1"), **fields)], told)  # type: ignore[arg-type]
     assert finding.culprit_ranks == ()
@@ -123,6 +123,6 @@ def test_if_all_do_it_no_rank_stands_out() -> None:
 
 def test_a_fact_without_a_rule_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("phalanx.preflight.findings.explain", lambda _fact: None)
-    (finding,) = findings_of([observe("code-missing", ("h0",), path="train.py")], {"h0": witness("h0")})
+    (finding,) = findings_of([observe("code-missing", ("h0",), path="train.py")], {"h0": host_facts("h0")})
     assert finding.summary == "The path train.py is missing on h0."
     assert finding.confidence.value == "possible"

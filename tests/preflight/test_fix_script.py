@@ -7,13 +7,13 @@ import subprocess
 from phalanx.preflight.check import make_report
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.fix_script import write_fix_script
-from tests.preflight.made import witness
+from tests.preflight.made import host_facts
 
-HOSTS = [witness(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2")]
+HOSTS = [host_facts(name, {"RANK": name[1]}) for name in ("h0", "h1", "h2")]
 
 
-def script_of(*readings: CheckFact) -> str:
-    return write_fix_script(make_report(readings, HOSTS, ()))
+def script_of(*check_facts: CheckFact) -> str:
+    return write_fix_script(make_report(check_facts, HOSTS, ()))
 
 
 def run(script: str, hostname: str, show: str) -> str:

@@ -10,26 +10,26 @@ import pytest
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact
 from phalanx.preflight.findings import explain
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.launch_line import read_launch_line
 from phalanx.preflight.lint import launch_command
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
-from tests.preflight.made import witness
+from tests.preflight.made import host_facts
 
-TWO = (witness("h1"), witness("h2"))
+TWO = (host_facts("h1"), host_facts("h2"))
 
 
-def cause_of(line: str, *witnesses: Witness) -> list[str]:
+def cause_of(line: str, *all_facts: HostFacts) -> list[str]:
     """The causes that the rules find in what is said of a command."""
     read = read_launch_line(shlex.split(line))
-    told = [Witness(one.label, one.host, one.ranks, _with(one, dict(read.variables))) for one in witnesses]
+    told = [HostFacts(one.label, one.host, one.ranks, _with(one, dict(read.variables))) for one in all_facts]
     found = launch_command.examine(told, CheckOptions(launch=read))
     explained = [explain(item.fact) for item in found if isinstance(item, CheckFact)]
     assert all(explained)
     return [one.cause for one in explained if one is not None]
 
 
-def _with(one: Witness, variables: dict[str, str]) -> dict[str, object]:
+def _with(one: HostFacts, variables: dict[str, str]) -> dict[str, object]:
     has = {**one.variables, **variables}
     return {**one.facts, "environment": {"variables": has, "others": []}}
 
@@ -96,16 +96,16 @@ def test_interfaces_of_horovodrun() -> None:
     ],
 )  # fmt: skip
 def test_where_the_ranks_meet(variables: dict[str, str], place: tuple[str, str, int | None] | None) -> None:
-    found = witness("h1", variables).place
+    found = host_facts("h1", variables).place
     assert (None if found is None else (found.variable, found.address, found.number)) == place
 
 
 def test_a_place_is_written_as_its_variable_wants_it() -> None:
-    found = witness("h1", {"PET_RDZV_ENDPOINT": "a:7"}).place
+    found = host_facts("h1", {"PET_RDZV_ENDPOINT": "a:7"}).place
     assert found is not None
     assert (found.written("10.0.0.1"), found.written("fd77::a")) == ("10.0.0.1:7", "[fd77::a]:7")
     assert (found.port_variable, found.written_port(8)) == ("PET_RDZV_ENDPOINT", "a:8")
-    plain = witness("h1", {"MASTER_ADDR": "a"}).place
+    plain = host_facts("h1", {"MASTER_ADDR": "a"}).place
     assert plain is not None
     assert (plain.written("b"), plain.port_variable, plain.written_port(8)) == ("b", "MASTER_PORT", "8")
 

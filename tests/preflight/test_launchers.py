@@ -94,11 +94,11 @@ def test_mpirun_of_ranks_that_can_only_print(tmp_path: Path) -> None:
 ON_RAY = """
 import json, sys
 from phalanx.preflight.check import examine
-from phalanx.preflight.meeting.on_ray import parties_on_ray
+from phalanx.preflight.meeting.on_ray import targets_on_ray
 from phalanx.preflight.options import CheckOptions
-parties = parties_on_ray(sys.argv[1])
-report = examine(parties, CheckOptions())
-print(json.dumps([len({party.ask("facts", {"sections": ["who"]}, 30)[0]["who"]["pid"] for party in parties}), report.read, report.to_json()]))
+targets = targets_on_ray(sys.argv[1])
+report = examine(targets, CheckOptions())
+print(json.dumps([len({target.ask("facts", {"sections": ["who"]}, 30)[0]["who"]["pid"] for target in targets}), report.read, report.to_json()]))
 """
 
 

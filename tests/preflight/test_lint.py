@@ -13,13 +13,13 @@ from phalanx.preflight.lint import contradictions, debug_detail, gloo_syntax, mi
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.variables import known_names, load_tables
 from phalanx.preflight.variables.installed import installed_names
-from tests.preflight.made import interface, summary_of, witness
+from tests.preflight.made import host_facts, interface, summary_of
 
 OPTIONS = CheckOptions()
 
 
-def texts(module: object, *witnesses: object) -> list[str]:
-    found = module.examine(witnesses, OPTIONS)  # type: ignore[attr-defined]
+def texts(module: object, *all_facts: object) -> list[str]:
+    found = module.examine(all_facts, OPTIONS)  # type: ignore[attr-defined]
     return [summary_of(item) for item in found if isinstance(item, CheckFact)]
 
 
@@ -85,8 +85,10 @@ def test_a_slip_beside_the_right_name_is_somebody_elses_variable() -> None:
     assert misspelt.meant_by("MASTER_ADDRS", {"MASTER_ADDRS", "MASTER_ADDR"}) is None
 
 
-def test_the_reading_says_who_reads_what() -> None:
-    said = texts(misspelt, witness("h1", {"NCCL_SOCKET_IFNAM": "eth0"}), witness("h2", {"NCCL_SOCKET_IFNAM": "eth0"}))
+def test_the_fact_says_who_reads_what() -> None:
+    said = texts(
+        misspelt, host_facts("h1", {"NCCL_SOCKET_IFNAM": "eth0"}), host_facts("h2", {"NCCL_SOCKET_IFNAM": "eth0"})
+    )
     assert said == ["NCCL_SOCKET_IFNAM on h1 and h2 is read by nothing; NCCL reads NCCL_SOCKET_IFNAME."]
 
 
@@ -123,7 +125,9 @@ def test_numbers_are_read_as_the_c_library_reads_them(value: str) -> None:
 )
 def test_values_that_are_read_as_something_else(name: str, value: str, parsed: int) -> None:
     library = "NCCL" if name.startswith("NCCL") else "Horovod"
-    assert texts(misparsed, witness("h1", {name: value})) == [f"{name}={value} on h1 is read by {library} as {parsed}."]
+    assert texts(misparsed, host_facts("h1", {name: value})) == [
+        f"{name}={value} on h1 is read by {library} as {parsed}."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +145,11 @@ def test_values_that_are_read_as_something_else(name: str, value: str, parsed: i
     ],
 )
 def test_good_values_are_left_alone(name: str, value: str) -> None:
-    assert texts(misparsed, witness("h1", {name: value})) == []
+    assert texts(misparsed, host_facts("h1", {name: value})) == []
 
 
 def test_words_outside_of_a_closed_list() -> None:
-    said = texts(misparsed, witness("h1", {"TORCH_DISTRIBUTED_DEBUG": "VERBOSE"}))
+    said = texts(misparsed, host_facts("h1", {"TORCH_DISTRIBUTED_DEBUG": "VERBOSE"}))
     assert said == [
         "TORCH_DISTRIBUTED_DEBUG=VERBOSE on h1 is none of the values that PyTorch knows: OFF, INFO, DETAIL."
     ]
@@ -153,23 +157,23 @@ def test_words_outside_of_a_closed_list() -> None:
 
 @pytest.mark.parametrize("value", ["10.0.0.1\r", " 10.0.0.1", '"10.0.0.1"'])
 def test_stray_characters(value: str) -> None:
-    assert len(texts(stray_characters, witness("h1", {"MASTER_ADDR": value}))) == 1
-    assert texts(stray_characters, witness("h1", {"MASTER_ADDR": "10.0.0.1", "XLA_FLAGS": " --a --b"})) == []
+    assert len(texts(stray_characters, host_facts("h1", {"MASTER_ADDR": value}))) == 1
+    assert texts(stray_characters, host_facts("h1", {"MASTER_ADDR": "10.0.0.1", "XLA_FLAGS": " --a --b"})) == []
 
 
 def test_nccl_syntax_for_gloo_comes_with_the_name_to_write() -> None:
-    one = witness("h1", {"GLOO_SOCKET_IFNAME": "^docker0,lo"})
+    one = host_facts("h1", {"GLOO_SOCKET_IFNAME": "^docker0,lo"})
     found = list(gloo_syntax.examine([one], OPTIONS))
     assert isinstance(found[0], CheckFact)
     assert found[0].fact.fields["right"] == "eth0"
-    assert texts(gloo_syntax, witness("h1", {"GLOO_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_IFNAME": "^docker0"})) == []
+    assert texts(gloo_syntax, host_facts("h1", {"GLOO_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_IFNAME": "^docker0"})) == []
 
 
 def test_detail_is_only_dangerous_where_it_is_known_to_be() -> None:
     crashing = {"python": "3.11", "packages": {"torch": "2.13.0+cpu"}}
-    assert len(texts(debug_detail, witness("h1", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, versions=crashing))) == 1
-    assert texts(debug_detail, witness("h1", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})) == []
-    assert texts(debug_detail, witness("h1", {"TORCH_DISTRIBUTED_DEBUG": "INFO"}, versions=crashing)) == []
+    assert len(texts(debug_detail, host_facts("h1", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, versions=crashing))) == 1
+    assert texts(debug_detail, host_facts("h1", {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})) == []
+    assert texts(debug_detail, host_facts("h1", {"TORCH_DISTRIBUTED_DEBUG": "INFO"}, versions=crashing)) == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_detail_is_only_dangerous_where_it_is_known_to_be() -> None:
     ],
 )
 def test_contradictions(variables: dict[str, str], word: str) -> None:
-    said = texts(contradictions, witness("h1", variables), witness("h2", variables))
+    said = texts(contradictions, host_facts("h1", variables), host_facts("h2", variables))
     assert len(said) == 1
     assert word in said[0]
 
@@ -197,9 +201,9 @@ def test_settings_for_one_machine_are_right_on_one_machine() -> None:
         "NCCL_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "4,2",
     }
-    assert texts(contradictions, witness("h1", variables)) == []
+    assert texts(contradictions, host_facts("h1", variables)) == []
     ipv6 = {"lo": interface("::1/128", loopback=True), "eth0": interface("fd00::1/64")}
-    assert texts(contradictions, witness("h1", {"NCCL_SOCKET_FAMILY": "AF_INET6"}, ipv6)) == []
+    assert texts(contradictions, host_facts("h1", {"NCCL_SOCKET_FAMILY": "AF_INET6"}, ipv6)) == []
 
 
 def test_the_shipped_tables_are_whole() -> None:

@@ -12,14 +12,14 @@ from phalanx.preflight.agent.collect import Setting
 from phalanx.preflight.agent.shadows import shadows as find_shadows
 from phalanx.preflight.check_fact import CheckFact
 from phalanx.preflight.findings import findings_of
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.lint import stray_characters
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.probes import advertised, limits, loopback, settings, shadows, slow_names
-from phalanx.preflight.witness import Witness
-from tests.preflight.made import interface, summary_of, witness
+from tests.preflight.made import host_facts, interface, summary_of
 
 
-def judged(module: object, *hosts: Witness) -> list[Finding]:
+def judged(module: object, *hosts: HostFacts) -> list[Finding]:
     found = [one for one in module.examine(hosts, CheckOptions()) if isinstance(one, CheckFact)]  # type: ignore[attr-defined]
     for one in found:
         summary_of(one)
@@ -35,7 +35,7 @@ def judged(module: object, *hosts: Witness) -> list[Finding]:
     ],
 )
 def test_a_setting_that_differs_says_how_it_harms(name: str, cause: str, severity: str) -> None:
-    hosts = [witness(f"h{number}", {name: "1" if number == 2 else "0"}) for number in range(3)]
+    hosts = [host_facts(f"h{number}", {name: "1" if number == 2 else "0"}) for number in range(3)]
     (finding,) = judged(settings, *hosts)
     assert (finding.cause, finding.severity, finding.culprit_hosts) == (cause, severity, ("h2",))
     assert f"`export {name}=0` on h2" in finding.fixes[0].do
@@ -43,13 +43,13 @@ def test_a_setting_that_differs_says_how_it_harms(name: str, cause: str, severit
 
 
 def test_of_two_settings_nobody_is_accused() -> None:
-    (finding,) = judged(settings, witness("h0", {"NCCL_PROTO": "LL"}), witness("h1", {"NCCL_PROTO": "Simple"}))
+    (finding,) = judged(settings, host_facts("h0", {"NCCL_PROTO": "LL"}), host_facts("h1", {"NCCL_PROTO": "Simple"}))
     assert finding.culprit_hosts == ()
 
 
 def test_a_host_that_does_not_reach_itself() -> None:
-    bad = witness("h1", loopback={"127.0.0.1": "timed out", "10.0.0.1": "ok"})
-    (finding,) = judged(loopback, witness("h0", loopback={"127.0.0.1": "ok"}), bad)
+    bad = host_facts("h1", loopback={"127.0.0.1": "timed out", "10.0.0.1": "ok"})
+    (finding,) = judged(loopback, host_facts("h0", loopback={"127.0.0.1": "ok"}), bad)
     assert (finding.cause, finding.culprit_hosts) == ("loopback-filtered", ("h1",))
 
 
@@ -69,26 +69,26 @@ def test_a_file_that_hides_a_framework(tmp_path: Path, monkeypatch: pytest.Monke
     found = find_shadows(setting)
     assert found["numpy"]["file"] == str(tmp_path / "folder" / "numpy.py")
     assert Path(found["numpy"]["installed"]).is_dir()
-    (finding,) = judged(shadows, witness("h1", shadows=found))
+    (finding,) = judged(shadows, host_facts("h1", shadows=found))
     assert (finding.cause, finding.symptom) == ("framework-shadowed", "build.import-error")
 
 
 def test_an_invisible_character() -> None:
-    (finding,) = judged(stray_characters, witness("h1", {"MASTER_ADDR": "10.0.0.1\u200b"}))
+    (finding,) = judged(stray_characters, host_facts("h1", {"MASTER_ADDR": "10.0.0.1\u200b"}))
     assert "U+200B" in finding.summary
     assert "10.0.0.1" in finding.fixes[0].do
 
 
 def test_a_limited_address_space() -> None:
     told = {"address": [4 << 30, 4 << 30], "shm": {"size": 8 << 30, "free": 8 << 30, "read_only": 0}}
-    causes = [one.cause for one in judged(limits, witness("h1", limits=told))]
+    causes = [one.cause for one in judged(limits, host_facts("h1", limits=told))]
     assert "address-space-limit" in causes
 
 
 def test_a_slow_name_server_is_named_as_what_it_is() -> None:
     told = {"addresses": ["10.0.0.1"], "bindable": ["10.0.0.1"], "error": "", "seconds": 3.1}
     slow = {"own": "h1", "asked": {"h1": told, "h0": told}, "servers": ["10.9.9.9"]}
-    (finding,) = judged(slow_names, witness("h0"), witness("h1", names=slow))
+    (finding,) = judged(slow_names, host_facts("h0"), host_facts("h1", names=slow))
     assert (finding.cause, finding.culprit_hosts) == ("name-server-slow", ("h1",))
     assert "10.9.9.9" in finding.summary
 
@@ -100,6 +100,6 @@ def test_bridges_that_mpi_would_use() -> None:
             "eth0": interface(f"10.0.0.{number + 1}/24"),
             "virbr0": interface(f"192.168.{number + 120}.1/24"),
         }
-        hosts.append(witness(f"h{number}", {"OMPI_COMM_WORLD_SIZE": "2"}, inside))
+        hosts.append(host_facts(f"h{number}", {"OMPI_COMM_WORLD_SIZE": "2"}, inside))
     causes = [one.cause for one in judged(advertised, *hosts)]
     assert "mpi-uses-a-bridge" in causes

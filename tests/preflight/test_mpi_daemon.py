@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.launch_line import read_launch_line
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.probes.mpi_daemon import examine
-from phalanx.preflight.witness import Witness
-from tests.preflight.made import summary_of, witness
+from tests.preflight.made import host_facts, summary_of
 
 
-def host(label: str, *found: str, **asked: bool) -> Witness:
+def host(label: str, *found: str, **asked: bool) -> HostFacts:
     programs: dict[str, Any] = {name: f"/opt/mpi/bin/{name}" for name in found}
-    return witness(
+    return host_facts(
         label, programs={**programs, "asked": {f"/opt/mpi/bin/{name}": there for name, there in asked.items()}}
     )
 
 
-def look(command: str, *hosts: Witness) -> list[str]:
+def look(command: str, *hosts: HostFacts) -> list[str]:
     options = CheckOptions(launch=read_launch_line(command.split()))
     return [summary_of(one) for one in examine(hosts, options)]  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ import pytest
 from phalanx.model.facts import sentence_of
 from phalanx.preflight.agreement import address_for_others
 from phalanx.preflight.check_fact import CheckFact
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.probes import (
     advertised,
@@ -24,52 +25,51 @@ from phalanx.preflight.probes import (
     versions,
 )
 from phalanx.preflight.tf_cluster import Cluster, read_cluster
-from phalanx.preflight.witness import Witness
-from tests.preflight.made import interface, witness
+from tests.preflight.made import host_facts, interface
 
 OPTIONS = CheckOptions()
 
 
-def said(module: object, *witnesses: Witness) -> list[CheckFact]:
-    found = module.examine(witnesses, OPTIONS)  # type: ignore[attr-defined]
+def said(module: object, *all_facts: HostFacts) -> list[CheckFact]:
+    found = module.examine(all_facts, OPTIONS)  # type: ignore[attr-defined]
     return [item for item in found if isinstance(item, CheckFact)]
 
 
 def test_the_host_with_another_version_is_named() -> None:
     old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
-    (reading,) = said(versions, witness("h1"), witness("h2"), witness("h3", versions=old))
-    assert reading.accused == ("h3",)
-    assert reading.fact.fields["told"] == "2.13.0 on h1 and h2, 2.12.1 on h3"
-    assert (reading.fact.fields["common"], reading.fact.fields["odd"]) == ("2.13.0", "h3")
+    (check_fact,) = said(versions, host_facts("h1"), host_facts("h2"), host_facts("h3", versions=old))
+    assert check_fact.accused == ("h3",)
+    assert check_fact.fact.fields["told"] == "2.13.0 on h1 and h2, 2.12.1 on h3"
+    assert (check_fact.fact.fields["common"], check_fact.fact.fields["odd"]) == ("2.13.0", "h3")
 
 
 def test_of_two_versions_nobody_is_accused() -> None:
-    (reading,) = said(
-        versions, witness("h1"), witness("h2", versions={"python": "3.10.1", "packages": {"torch": "2.13.0"}})
+    (check_fact,) = said(
+        versions, host_facts("h1"), host_facts("h2", versions={"python": "3.10.1", "packages": {"torch": "2.13.0"}})
     )
-    assert reading.accused == ()
+    assert check_fact.accused == ()
 
 
 def test_a_framework_that_one_host_lacks() -> None:
-    (reading,) = said(
-        versions, witness("h1"), witness("h2"), witness("h3", versions={"python": "3.11.9", "packages": {}})
+    (check_fact,) = said(
+        versions, host_facts("h1"), host_facts("h2"), host_facts("h3", versions={"python": "3.11.9", "packages": {}})
     )
-    assert reading.accused == ("h3",)
-    assert "torch is not installed" in sentence_of(reading.fact)
+    assert check_fact.accused == ("h3",)
+    assert "torch is not installed" in sentence_of(check_fact.fact)
 
 
 @pytest.mark.parametrize(
     ("ahead", "accused"), [((0.0, 0.2, -0.3), None), ((0.0, 42.0, 0.1), "h2"), ((0.0, 0.1, -30.0), "h3")]
 )
 def test_clocks(ahead: tuple[float, ...], accused: str | None) -> None:
-    hosts = [replace(witness(f"h{number}"), clock_ahead=one) for number, one in enumerate(ahead, 1)]
+    hosts = [replace(host_facts(f"h{number}"), clock_ahead=one) for number, one in enumerate(ahead, 1)]
     found = said(clocks, *hosts)
-    assert [reading.accused for reading in found] == ([(accused,)] if accused else [])
+    assert [check_fact.accused for check_fact in found] == ([(accused,)] if accused else [])
 
 
 def test_a_slow_way_is_no_wrong_clock() -> None:
     hosts = [
-        replace(witness(f"h{number}"), clock_ahead=one, clock_error=error)
+        replace(host_facts(f"h{number}"), clock_ahead=one, clock_error=error)
         for number, one, error in ((1, 0.0, 0.0), (2, 9.0, 9.0))
     ]
     assert said(clocks, *hosts) == []
@@ -78,54 +78,54 @@ def test_a_slow_way_is_no_wrong_clock() -> None:
 def test_interfaces_in_different_networks_though_they_share_one() -> None:
     both = {"eth0": interface("10.0.0.{}/24"), "eth1": interface("192.168.7.{}/24")}
 
-    def host(number: int, chosen: str) -> Witness:
+    def host(number: int, chosen: str) -> HostFacts:
         own = {name: interface(facts["addresses"][0].format(number)) for name, facts in both.items()}
-        return witness(f"h{number}", {"GLOO_SOCKET_IFNAME": chosen}, own)
+        return host_facts(f"h{number}", {"GLOO_SOCKET_IFNAME": chosen}, own)
 
-    (reading,) = said(named_interfaces, host(1, "eth0"), host(2, "eth0"), host(3, "eth1"))
-    assert reading.accused == ("h3",)
-    assert reading.fact.fields["good"] == "eth0"
+    (check_fact,) = said(named_interfaces, host(1, "eth0"), host(2, "eth0"), host(3, "eth1"))
+    assert check_fact.accused == ("h3",)
+    assert check_fact.fact.fields["good"] == "eth0"
     assert said(named_interfaces, host(1, "eth0"), host(2, "eth0")) == []
 
 
 def test_interfaces_of_other_names_in_one_network_are_right() -> None:
-    first = witness("h1", {"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": interface("10.0.0.1/24")})
-    second = witness("h2", {"GLOO_SOCKET_IFNAME": "ens3"}, {"ens3": interface("10.0.0.2/24")})
+    first = host_facts("h1", {"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": interface("10.0.0.1/24")})
+    second = host_facts("h2", {"GLOO_SOCKET_IFNAME": "ens3"}, {"ens3": interface("10.0.0.2/24")})
     assert said(named_interfaces, first, second) == []
 
 
 def test_an_interface_that_is_down() -> None:
     down = {"eth0": interface("10.0.0.1/24"), "eth1": interface(up=False)}
-    (reading,) = said(named_interfaces, witness("h1", {"NCCL_SOCKET_IFNAME": "eth1"}, down))
-    assert sentence_of(reading.fact) == "NCCL_SOCKET_IFNAME=eth1, but eth1 on h1 is down"
+    (check_fact,) = said(named_interfaces, host_facts("h1", {"NCCL_SOCKET_IFNAME": "eth1"}, down))
+    assert sentence_of(check_fact.fact) == "NCCL_SOCKET_IFNAME=eth1, but eth1 on h1 is down"
 
 
 def test_families_that_do_not_mix() -> None:
     six = {"own": "h2", "asked": {"h2": {"addresses": ["fd00::2"], "bindable": ["fd00::2"]}}}
-    found = said(advertised, witness("h1"), witness("h2", names=six))
-    assert [sentence_of(reading.fact) for reading in found] == [
+    found = said(advertised, host_facts("h1"), host_facts("h2", names=six))
+    assert [sentence_of(check_fact.fact) for check_fact in found] == [
         "Gloo would use IPv6 on h2 (fd00::2) but IPv4 on h1 (10.0.0.1)"
     ]
 
 
 def test_the_same_hardware_address_in_one_network() -> None:
     mac = "02:00:00:00:00:02"
-    hosts = [witness(f"h{n}", {}, {"eth0": interface(f"10.0.0.{n}/24", mac=mac)}) for n in (1, 2)]
-    assert [reading.accused for reading in said(duplicate_addresses, *hosts)] == [("h1", "h2")]
-    apart = [witness(f"h{n}", {}, {"eth0": interface(f"10.0.{n}.1/24", mac=mac)}) for n in (1, 2)]
+    hosts = [host_facts(f"h{n}", {}, {"eth0": interface(f"10.0.0.{n}/24", mac=mac)}) for n in (1, 2)]
+    assert [check_fact.accused for check_fact in said(duplicate_addresses, *hosts)] == [("h1", "h2")]
+    apart = [host_facts(f"h{n}", {}, {"eth0": interface(f"10.0.{n}.1/24", mac=mac)}) for n in (1, 2)]
     assert said(duplicate_addresses, *apart) == []
 
 
 def test_many_ranks_need_many_files() -> None:
-    few = witness("h1", {"RANK": "0", "WORLD_SIZE": "4096"})
-    (reading,) = said(limits, few)
-    assert "a job of 4096 ranks can need 16640" in sentence_of(reading.fact)
-    assert said(limits, witness("h1", {"RANK": "0", "WORLD_SIZE": "8"})) == []
+    few = host_facts("h1", {"RANK": "0", "WORLD_SIZE": "4096"})
+    (check_fact,) = said(limits, few)
+    assert "a job of 4096 ranks can need 16640" in sentence_of(check_fact.fact)
+    assert said(limits, host_facts("h1", {"RANK": "0", "WORLD_SIZE": "8"})) == []
 
 
 def test_a_rank_exported_beside_the_launchers() -> None:
-    ranks = [witness(f"h{n}", {"RANK": "0", "OMPI_COMM_WORLD_RANK": str(n)}) for n in (0, 1)]
-    assert [reading.accused for reading in said(launch, *ranks)] == [("h1",)]
+    ranks = [host_facts(f"h{n}", {"RANK": "0", "OMPI_COMM_WORLD_RANK": str(n)}) for n in (0, 1)]
+    assert [check_fact.accused for check_fact in said(launch, *ranks)] == [("h1",)]
 
 
 @pytest.mark.parametrize(
@@ -165,38 +165,38 @@ def test_proxies(host: str, exceptions: str, excepted: bool) -> None:
 def test_an_own_name_that_nobody_asks_for_may_be_missing() -> None:
     lost = {"own": "h2", "asked": {"h2": {"addresses": [], "bindable": [], "error": "unknown"}}}
     for variables in ({"GLOO_SOCKET_IFNAME": "eth0"}, {"TF_CONFIG": "{}"}):
-        assert said(advertised, witness("h1"), witness("h2", variables, names=lost)) == []
-    (reading,) = said(advertised, witness("h1"), witness("h2", names=lost))
-    assert reading.accused == ("h2",)
-    assert said(advertised, witness("h2", names=lost)) == []  # on one machine it does not matter
+        assert said(advertised, host_facts("h1"), host_facts("h2", variables, names=lost)) == []
+    (check_fact,) = said(advertised, host_facts("h1"), host_facts("h2", names=lost))
+    assert check_fact.accused == ("h2",)
+    assert said(advertised, host_facts("h2", names=lost)) == []  # on one machine it does not matter
 
 
 def test_versions_seen_by_another_interpreter_than_the_jobs_are_only_possible() -> None:
     old = {"python": "3.11.2", "packages": {"torch": "2.12.1"}}
     options = CheckOptions(same_interpreter=False)
-    found = list(versions.examine([witness("h1"), witness("h2"), witness("h3", versions=old)], options))
+    found = list(versions.examine([host_facts("h1"), host_facts("h2"), host_facts("h3", versions=old)], options))
     assert isinstance(found[0], CheckFact)
     assert found[0].confidence == "possible"
 
 
 def test_ports_and_places_that_the_kernel_has_left() -> None:
     enough = {"range": [32768, 60999], "taken": 300, "queue": 4096}
-    assert said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough)) == []
-    (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=enough | {"taken": 28200}))
-    assert reading.accused == ("h2",)
-    assert "only 32 of 28232 ports" in sentence_of(reading.fact)
+    assert said(port_supply, host_facts("h1", ports=enough), host_facts("h2", ports=enough)) == []
+    (check_fact,) = said(port_supply, host_facts("h1", ports=enough), host_facts("h2", ports=enough | {"taken": 28200}))
+    assert check_fact.accused == ("h2",)
+    assert "only 32 of 28232 ports" in sentence_of(check_fact.fact)
     short = enough | {"queue": 8}
-    (reading,) = said(port_supply, witness("h1", ports=enough), witness("h2", ports=short))
-    assert reading.accused == ("h2",)
-    assert said(port_supply, witness("h2", ports=short)) == []  # on one machine they come one after the other
+    (check_fact,) = said(port_supply, host_facts("h1", ports=enough), host_facts("h2", ports=short))
+    assert check_fact.accused == ("h2",)
+    assert said(port_supply, host_facts("h2", ports=short)) == []  # on one machine they come one after the other
 
 
 def test_the_address_to_advise_is_in_a_network_that_others_have() -> None:
     inner, outer = interface("172.17.0.1/16"), interface("10.5.0.1/24")
-    one = witness("h1", interfaces={"docker0": inner, "vpn0": outer, "eth0": interface("10.0.0.1/24")})
+    one = host_facts("h1", interfaces={"docker0": inner, "vpn0": outer, "eth0": interface("10.0.0.1/24")})
     assert one.addresses()[-1] == "172.17.0.1"
-    assert address_for_others(one, [one, witness("h2"), witness("h3")]) == "10.0.0.1"
-    assert address_for_others(witness("h9", interfaces={}), [one]) == "h9"
+    assert address_for_others(one, [one, host_facts("h2"), host_facts("h3")]) == "10.0.0.1"
+    assert address_for_others(host_facts("h9", interfaces={}), [one]) == "h9"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_the_address_to_advise_is_in_a_network_that_others_have() -> None:
     [("^docker0", True), ("^docker0,lo", False), ("^eth0,lo", False), ("=eth0", False), ("^=eth0", True)],
 )
 def test_exclusions_that_leave_loopback(value: str, accused: bool) -> None:
-    told = [witness(name, {"NCCL_SOCKET_IFNAME": value}) for name in ("h1", "h2")]
+    told = [host_facts(name, {"NCCL_SOCKET_IFNAME": value}) for name in ("h1", "h2")]
     loopback = [one for one in said(named_interfaces, *told) if "loopback" in sentence_of(one.fact)]
     assert [one.accused for one in loopback] == ([("h1",), ("h2",)] if accused else [])
 

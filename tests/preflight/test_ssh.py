@@ -17,7 +17,7 @@ import pytest
 
 from phalanx.preflight.check import examine
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import Failure, Party, by_ssh
+from phalanx.preflight.targets import Failure, Target, by_ssh
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ.get("PATH", ""))
 pytestmark = pytest.mark.skipif(
@@ -91,10 +91,10 @@ def failed(host: str = "node1") -> tuple[str, tuple[str, ...]]:
 
 def test_a_healthy_host_answers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.configure(monkeypatch)
-    party = by_ssh("node1", sys.executable, 30.0)
-    assert isinstance(party, Party), party
-    report = examine([party], CheckOptions())
-    party.close()
+    target = by_ssh("node1", sys.executable, 30.0)
+    assert isinstance(target, Target), target
+    report = examine([target], CheckOptions())
+    target.close()
     assert report.findings == ()
     assert report.read == ("node1",)
 
@@ -148,10 +148,10 @@ def test_a_path_without_python_is_told_though_one_was_found(server: Server, monk
         + (server.folder / "key.pub").read_text()
     )
     try:
-        party = by_ssh("node1", None, 30.0)
-        assert isinstance(party, Party), party
-        report = examine([party], CheckOptions())
-        party.close()
+        target = by_ssh("node1", None, 30.0)
+        assert isinstance(target, Target), target
+        report = examine([target], CheckOptions())
+        target.close()
     finally:
         keys.write_text((server.folder / "key.pub").read_text())
     assert [finding.cause for finding in report.findings] == ["ssh-path-incomplete"]

@@ -206,7 +206,7 @@ def _check_first(environment: Mapping[str, str], folder: Path, command: Sequence
     from phalanx.cli.linting import with_scripts
     from phalanx.preflight.check import examine
     from phalanx.preflight.options import CheckOptions
-    from phalanx.preflight.parties import this_machine
+    from phalanx.preflight.targets import this_machine
     from phalanx.report.checked import print_checked
 
     began = time.monotonic()

@@ -1,1 +1,1 @@
-"""Before the job: facts of every host compared, variables linted, the network probed. `python -m phalanx.check` is a party."""
+"""Before the job: facts of every host compared, variables linted, the network probed. `python -m phalanx.check` is a target."""

@@ -12,27 +12,27 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from phalanx.preflight.witness import Witness
+from phalanx.preflight.host_facts import HostFacts
 
 _NCCL_LAST = ("docker", "lo", "virbr")
 LOOPBACK = "127.0.0.1"
 
 
-def gloo_address(witness: Witness, variable: str = "GLOO_SOCKET_IFNAME") -> str | None:
+def gloo_address(host_facts: HostFacts, variable: str = "GLOO_SOCKET_IFNAME") -> str | None:
     """The first address that Gloo would use; None where it would fail."""
-    if (value := witness.variable(variable)) is not None and value != "":
-        facts = witness.interfaces.get(value.split(",")[0])
+    if (value := host_facts.variable(variable)) is not None and value != "":
+        facts = host_facts.interfaces.get(value.split(",")[0])
         return next(iter(_addresses(facts)), None) if facts is not None else None
-    found = witness.lookup(str(witness.section("names").get("own") or ""))
+    found = host_facts.lookup(str(host_facts.section("names").get("own") or ""))
     if found is None:
         return None
     return next(iter(found["bindable"]), LOOPBACK)
 
 
-def nccl_interfaces(witness: Witness, value: str | None = None) -> list[str]:
+def nccl_interfaces(host_facts: HostFacts, value: str | None = None) -> list[str]:
     """The interfaces that NCCL's sockets would use, in order; empty where it would fail."""
-    value = (witness.variable("NCCL_SOCKET_IFNAME") or "") if value is None else value
-    usable = [name for name, facts in witness.interfaces.items() if facts["up"] and _of_family(witness, facts)]
+    value = (host_facts.variable("NCCL_SOCKET_IFNAME") or "") if value is None else value
+    usable = [name for name, facts in host_facts.interfaces.items() if facts["up"] and _of_family(host_facts, facts)]
     if len(value) > 1:
         return [name for name in usable if nccl_admits(value, name)]
     chosen = [name for name in usable if name.startswith("ib")]
@@ -52,26 +52,26 @@ def nccl_admits(value: str, interface: str) -> bool:
     return matches != inverted
 
 
-def nccl_address(witness: Witness) -> str | None:
+def nccl_address(host_facts: HostFacts) -> str | None:
     """The address that NCCL would use for its bootstrap."""
-    chosen = nccl_interfaces(witness)
-    return next(iter(_of_family(witness, witness.interfaces[chosen[0]])), None) if chosen else None
+    chosen = nccl_interfaces(host_facts)
+    return next(iter(_of_family(host_facts, host_facts.interfaces[chosen[0]])), None) if chosen else None
 
 
-def _of_family(witness: Witness, facts: Mapping[str, Any]) -> list[str]:
-    family = witness.variable("NCCL_SOCKET_FAMILY") or ""
+def _of_family(host_facts: HostFacts, facts: Mapping[str, Any]) -> list[str]:
+    family = host_facts.variable("NCCL_SOCKET_FAMILY") or ""
     addresses = [a for a in _addresses(facts) if not (ipaddress.ip_address(a).version == 6 and facts["loopback"])]
     if family in ("AF_INET", "AF_INET6"):
         return [a for a in addresses if ipaddress.ip_address(a).version == (6 if family == "AF_INET6" else 4)]
     return addresses
 
 
-def mpi_addresses(witness: Witness) -> list[str]:
+def mpi_addresses(host_facts: HostFacts) -> list[str]:
     """The addresses that Open MPI's TCP transport would tell."""
-    included = witness.variable("OMPI_MCA_btl_tcp_if_include")
-    excluded = witness.variable("OMPI_MCA_btl_tcp_if_exclude") or "127.0.0.1/8,sppp"
+    included = host_facts.variable("OMPI_MCA_btl_tcp_if_include")
+    excluded = host_facts.variable("OMPI_MCA_btl_tcp_if_exclude") or "127.0.0.1/8,sppp"
     found: list[str] = []
-    for name, facts in witness.interfaces.items():
+    for name, facts in host_facts.interfaces.items():
         if not facts["up"]:
             continue
         for address in _addresses(facts):
@@ -100,7 +100,7 @@ def _addresses(facts: Mapping[str, Any] | None) -> list[str]:
     return [str(one) for one in sorted(written, key=lambda one: (one.version, one.is_link_local))]
 
 
-def told_by(witness: Witness, libraries: Iterable[str]) -> dict[str, str | None]:
+def told_by(host_facts: HostFacts, libraries: Iterable[str]) -> dict[str, str | None]:
     """By library, the address that the others would be told."""
     choose = {"gloo": gloo_address, "nccl": nccl_address}
-    return {library: choose[library](witness) for library in libraries if library in choose}
+    return {library: choose[library](host_facts) for library in libraries if library in choose}

@@ -1,4 +1,4 @@
-"""Who says what, and who is alone with it: the ground of every comparison between parties."""
+"""Who says what, and who is alone with it: the ground of every comparison between targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phalanx.model.ranks import name_all
-from phalanx.preflight.witness import Witness, one_per_network
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Split:
         return ", ".join(shown) + (f" and {len(ordered) - 6} other values" if len(ordered) > 6 else "")
 
 
-def split_of(witnesses: Iterable[Witness], value_of: Callable[[Witness], str | None]) -> Split | None:
-    """How the parties differ in a value; None if they agree. Parties without the value (None) do not count."""
+def split_of(all_facts: Iterable[HostFacts], value_of: Callable[[HostFacts], str | None]) -> Split | None:
+    """How the targets differ in a value; None if they agree. Targets without it (None) do not count."""
     by_value: dict[str, list[str]] = {}
-    for witness in witnesses:
-        if (value := value_of(witness)) is not None:
-            by_value.setdefault(value, []).append(witness.label)
+    for host_facts in all_facts:
+        if (value := value_of(host_facts)) is not None:
+            by_value.setdefault(value, []).append(host_facts.label)
     if len(by_value) < 2:
         return None
     total = sum(map(len, by_value.values()))
@@ -54,44 +54,44 @@ def split_of(witnesses: Iterable[Witness], value_of: Callable[[Witness], str | N
     return Split(by_value, common, odd)
 
 
-def split_of_variable(witnesses: Sequence[Witness], name: str, *, unset: bool = True) -> Split | None:
+def split_of_variable(all_facts: Sequence[HostFacts], name: str, *, unset: bool = True) -> Split | None:
     """How they differ in a variable; that some lack it counts as a difference unless nobody has it."""
-    if all(witness.variable(name) is None for witness in witnesses):
+    if all(host_facts.variable(name) is None for host_facts in all_facts):
         return None
-    return split_of(witnesses, lambda witness: witness.variable(name) or ("" if unset else None))
+    return split_of(all_facts, lambda host_facts: host_facts.variable(name) or ("" if unset else None))
 
 
-def variable(name: str) -> Callable[[Witness], str | None]:
-    """The question what a party has for this variable."""
-    return lambda witness: witness.variable(name)
+def variable(name: str) -> Callable[[HostFacts], str | None]:
+    """The question what a target has for this variable."""
+    return lambda host_facts: host_facts.variable(name)
 
 
-def address_for_others(one: Witness, witnesses: Sequence[Witness]) -> str:
+def address_for_others(one: HostFacts, all_facts: Sequence[HostFacts]) -> str:
     """The address to advise: in a network that most of the others have too; the host's name where it has none."""
     shared = Counter(
         network
-        for other in one_per_network(witnesses)
+        for other in one_per_network(all_facts)
         if other.network != one.network
         for network in set(other.networks.values())
     )
     return max(one.addresses(), key=lambda address: shared[one.networks[address]], default=one.host)
 
 
-def several_hosts(witnesses: Sequence[Witness]) -> bool:
+def several_hosts(all_facts: Sequence[HostFacts]) -> bool:
     """Whether they have more than one network stack between them."""
-    return len({witness.network for witness in witnesses}) > 1
+    return len({host_facts.network for host_facts in all_facts}) > 1
 
 
-def world_size(witnesses: Sequence[Witness]) -> int | None:
+def world_size(all_facts: Sequence[HostFacts]) -> int | None:
     """How many ranks there are to be, by what most are told."""
     names = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
     told = [
-        int(value) for one in witnesses for name in names if (value := (one.variable(name) or "").strip()).isdigit()
+        int(value) for one in all_facts for name in names if (value := (one.variable(name) or "").strip()).isdigit()
     ][:5000]
     return max(set(told), key=told.count) if told else None
 
 
-def uses(witness: Witness, library: str, chosen: frozenset[str]) -> bool:
+def uses(host_facts: HostFacts, library: str, chosen: frozenset[str]) -> bool:
     """Whether the job seems to use a library: the user says so, or its variables are set by a launcher."""
     if chosen:
         return library in chosen
@@ -109,11 +109,11 @@ def uses(witness: Witness, library: str, chosen: frozenset[str]) -> bool:
         "torch": ("MASTER_ADDR", "TORCHELASTIC_RUN_ID", "PET_NNODES", "PET_RDZV_ENDPOINT"),
     }.get(library, ())
     if library in ("gloo", "nccl"):
-        return uses(witness, "torch", chosen) or uses(witness, "horovod", chosen)
-    return any(witness.variable(mark) for mark in marks)
+        return uses(host_facts, "torch", chosen) or uses(host_facts, "horovod", chosen)
+    return any(host_facts.variable(mark) for mark in marks)
 
 
-def uses_only_gloo(witnesses: Iterable[Witness], chosen: frozenset[str]) -> bool:
+def uses_only_gloo(all_facts: Iterable[HostFacts], chosen: frozenset[str]) -> bool:
     """Whether nothing tells of another library that opens connections: NCCL connects in a ring, gRPC to all, MPI as it needs them."""
     named = chosen - {"torch", "horovod"}  # which take NCCL or Gloo, as the host has it
     if named:
@@ -122,5 +122,5 @@ def uses_only_gloo(witnesses: Iterable[Witness], chosen: frozenset[str]) -> bool
         one.section("limits").get("gpus")
         or any(name.startswith("NCCL_") for name in one.variables)
         or any(uses(one, library, frozenset()) for library in ("mpi", "tensorflow"))
-        for one in witnesses
+        for one in all_facts
     )

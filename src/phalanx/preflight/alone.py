@@ -9,7 +9,7 @@ from typing import Any
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.network.talks import Called, called_of
 from phalanx.preflight.network.words import done_to, icmp_words
-from phalanx.preflight.parties import AgentError, Party, this_machine
+from phalanx.preflight.targets import AgentError, Target, this_machine
 
 _SECTIONS = ("interfaces", "firewall")
 _OTHERS = "the other ranks"
@@ -39,7 +39,7 @@ def _me() -> tuple[str, ...]:
     return (socket.gethostname(),)
 
 
-def _led_astray(here: Party, call: Called) -> CheckFact | None:
+def _led_astray(here: Target, call: Called) -> CheckFact | None:
     """A rule for this host's own address that leads elsewhere than its other routes."""
     source = str((call.route or {}).get("source") or "")
     if call.answered or not call.ip or not source:

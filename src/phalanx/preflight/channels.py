@@ -31,7 +31,7 @@ class AgentTimeoutError(AgentError):
 
 
 class Channel(Protocol):
-    """What a party speaks through."""
+    """What a target speaks through."""
 
     def ask(self, verb: str, args: dict[str, Any], timeout: float) -> list[dict[str, Any]]:
         """The answers to one request. Raises AgentError."""

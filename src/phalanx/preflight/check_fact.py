@@ -15,7 +15,7 @@ STORE_CALLED, STORE_REACHED = "store-called", "store-reached"
 
 @dataclass(frozen=True, slots=True)
 class CheckFact:
-    """A fact about parties; `fact.hosts` are the labels of those that it accuses."""
+    """A fact about targets; `fact.hosts` are the labels of those that it accuses."""
 
     fact: Fact
     harmed: tuple[str, ...] = ()  # labels
@@ -27,7 +27,7 @@ class CheckFact:
 
     @property
     def accused(self) -> tuple[str, ...]:
-        """Labels of the parties that are wrong."""
+        """Labels of the targets that are wrong."""
         return self.fact.hosts
 
 

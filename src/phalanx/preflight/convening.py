@@ -1,4 +1,4 @@
-"""Brings the parties of a check together, by whatever way the user has, and examines them."""
+"""Brings the targets of a check together, by whatever way the user has, and examines them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.meeting.gathering import Gatherer, Gathering
 from phalanx.preflight.meeting.seat import Seat, local_folder
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import AgentError, Failure, Party, by_command, by_ssh, start_all, this_machine
+from phalanx.preflight.targets import AgentError, Failure, Target, by_command, by_ssh, start_all, this_machine
 
 
 class CheckError(Exception):
@@ -24,7 +24,7 @@ class CheckError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Convening:
-    """How the user wants the parties to be reached."""
+    """How the user wants the targets to be reached."""
 
     hosts: tuple[str, ...] | None = None
     each: tuple[str, ...] = ()
@@ -45,24 +45,24 @@ def convene(convening: Convening, options: CheckOptions) -> Report:
         )
     failures: list[Failure] = []
     if convening.ray is not None:
-        from phalanx.preflight.meeting.on_ray import parties_on_ray  # Ray takes seconds to load
+        from phalanx.preflight.meeting.on_ray import targets_on_ray  # Ray takes seconds to load
 
         try:
-            parties = parties_on_ray(convening.ray)
+            targets = targets_on_ray(convening.ray)
         except AgentError as error:
             raise CheckError(f"--ray {convening.ray}: {error}") from error
     elif starters := _starters(convening):
-        parties, failures = start_all(starters)
+        targets, failures = start_all(starters)
     else:
-        parties = [this_machine()]
+        targets = [this_machine()]
     try:
-        return examine(parties, options, failures)
+        return examine(targets, options, failures)
     finally:
-        for party in parties:
-            party.close()
+        for target in targets:
+            target.close()
 
 
-def _starters(convening: Convening) -> list[Callable[[], Party | Failure]]:
+def _starters(convening: Convening) -> list[Callable[[], Target | Failure]]:
     names = list(convening.hosts or ())
     if not convening.each:
         return [partial(by_ssh, name, convening.python, convening.wait) for name in names]
@@ -93,10 +93,10 @@ def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report
         if not found.leads:
             return None
         try:
-            return examine(found.parties, options, seen=_absent(found, seat, way))
+            return examine(found.targets, options, seen=_absent(found, seat, way))
         finally:
-            for party in found.parties:
-                party.close()
+            for target in found.targets:
+                target.close()
     finally:
         gatherer.close()
 
@@ -114,9 +114,9 @@ def _gatherer(seat: Seat, place: Path, by_network: bool, convening: Convening) -
 
 
 def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
-    if seat.is_node and len(found.parties) < found.size:
-        hosts = tuple(sorted({party.host for party in found.parties}))
-        count = found.size - len(found.parties)
+    if seat.is_node and len(found.targets) < found.size:
+        hosts = tuple(sorted({target.host for target in found.targets}))
+        count = found.size - len(found.targets)
         absent_nodes = f"{count} node{'s' if count > 1 else ''}"
         seconds = round(found.waited, 1)
         return [
@@ -131,14 +131,14 @@ def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
                 way=way,
             )
         ]
-    came = {rank for party in found.parties for rank in party.ranks}
+    came = {rank for target in found.targets for rank in target.ranks}
     absent = sorted(set(range(found.size)) - came)
-    if not absent or len(found.parties) >= found.size:
+    if not absent or len(found.targets) >= found.size:
         return []  # all came: if numbers are wrong, the comparison of ranks says so
     fact = observe(
         "rank-did-not-come-to-the-check",
         (),
-        tuple(sorted({party.host for party in found.parties})),
+        tuple(sorted({target.host for target in found.targets})),
         size=found.size,
         absent=name_ranks(absent),
         seconds=round(found.waited, 1),
@@ -147,6 +147,6 @@ def _absent(found: Gathering, seat: Seat, way: str) -> list[CheckFact]:
     )
     if seat.store is None or 0 in came:
         return [fact]
-    seen = seen_from_here(seat.store, alone=len(found.parties) == 1 and not found.heard, size=found.size)
+    seen = seen_from_here(seat.store, alone=len(found.targets) == 1 and not found.heard, size=found.size)
     explained = any(one.fact.id != "check.meeting-place-not-reached" for one in seen)
     return seen if explained else [fact, *seen]

@@ -15,7 +15,7 @@ from phalanx.model.fact import Fact
 from phalanx.model.facts import sentence_of
 from phalanx.model.template import fill
 from phalanx.preflight.check_fact import CheckFact
-from phalanx.preflight.witness import Witness
+from phalanx.preflight.host_facts import HostFacts
 
 _SPOKEN = "phalanx check"  # in the place of a file
 
@@ -39,21 +39,21 @@ def explain(fact: Fact) -> Rule | None:
     return None
 
 
-def findings_of(facts: Iterable[CheckFact], witnesses: Mapping[str, Witness]) -> list[Finding]:
+def findings_of(facts: Iterable[CheckFact], all_facts: Mapping[str, HostFacts]) -> list[Finding]:
     """Best first: what is surer, then what the rules hold for more important; the same thing said twice is said once."""
     found: list[tuple[int, Finding]] = []
     for one in merged(facts):
         rule = explain(one.fact)
         if rule is None:  # no rule is better than no word: a test sees to it that there is one
-            found.append((0, _unexplained(one, witnesses)))
+            found.append((0, _unexplained(one, all_facts)))
         else:
-            found.append((rule.priority, _finding(one, rule, witnesses)))
+            found.append((rule.priority, _finding(one, rule, all_facts)))
     ordered = sorted(found, key=lambda pair: (pair[1].severity == "warning", -pair[1].confidence.weight, -pair[0]))
     return [finding for _, finding in ordered]
 
 
 def merged(facts: Iterable[CheckFact]) -> list[CheckFact]:
-    """The same established of several parties, one by one, as one fact about all of them."""
+    """The same established of several targets, one by one, as one fact about all of them."""
     groups: dict[str, list[CheckFact]] = {}
     for one in facts:
         shared = sorted((name, value) for name, value in one.fact.fields.items() if name not in one.own)
@@ -74,7 +74,7 @@ def _as_one(group: Sequence[CheckFact]) -> CheckFact:
     return replace(first, fact=replace(first.fact, hosts=accused, fields=fields), harmed=harmed, evidence=evidence)
 
 
-def _unexplained(one: CheckFact, witnesses: Mapping[str, Witness]) -> Finding:
+def _unexplained(one: CheckFact, all_facts: Mapping[str, HostFacts]) -> Finding:
     symptom = "comm.setup-failure"
     return Finding(
         symptom=symptom,
@@ -86,20 +86,20 @@ def _unexplained(one: CheckFact, witnesses: Mapping[str, Witness]) -> Finding:
         distributed_why="Found before the job was started, by comparing hosts and ranks.",
         culprit_ranks=(),
         victim_ranks=(),
-        affected_ranks=_ranks(one.accused, witnesses),
+        affected_ranks=_ranks(one.accused, all_facts),
         title="Something is not as it should be",
         summary=f"{sentence_of(one.fact)}.",
         fixes=(),
-        evidence=_evidence(one, witnesses),
-        culprit_hosts=_hosts(one.accused, witnesses),
+        evidence=_evidence(one, all_facts),
+        culprit_hosts=_hosts(one.accused, all_facts),
     )
 
 
-def _finding(one: CheckFact, rule: Rule, witnesses: Mapping[str, Witness]) -> Finding:
+def _finding(one: CheckFact, rule: Rule, all_facts: Mapping[str, HostFacts]) -> Finding:
     values = one.fact.texts()
-    accused = _ranks(one.accused, witnesses)
-    harmed = tuple(rank for rank in _ranks(one.harmed, witnesses) if rank not in accused)
-    everybody = len(one.accused) >= len(witnesses) > 1  # if all do it, nobody stands out
+    accused = _ranks(one.accused, all_facts)
+    harmed = tuple(rank for rank in _ranks(one.harmed, all_facts) if rank not in accused)
+    everybody = len(one.accused) >= len(all_facts) > 1  # if all do it, nobody stands out
     return Finding(
         symptom=rule.symptom,
         stage=Stage.of_symptom(rule.symptom),
@@ -118,9 +118,9 @@ def _finding(one: CheckFact, rule: Rule, witnesses: Mapping[str, Witness]) -> Fi
         title=fill(rule.title, values),
         summary=fill(rule.summary, values),
         fixes=tuple(_fix(spec, rule.symptom, values) for spec in rule.fixes),
-        evidence=_evidence(one, witnesses),
-        culprit_hosts=_hosts(one.accused, witnesses),
-        victim_hosts=_hosts(one.harmed, witnesses),
+        evidence=_evidence(one, all_facts),
+        culprit_hosts=_hosts(one.accused, all_facts),
+        victim_hosts=_hosts(one.harmed, all_facts),
         severity="warning" if one.by_luck or not rule.fatal else "error",
     )
 
@@ -141,37 +141,37 @@ def _fix(spec: FixSpec, symptom: str, values: Mapping[str, str]) -> Fix:
     )
 
 
-def _evidence(one: CheckFact, witnesses: Mapping[str, Witness]) -> tuple[Evidence, ...]:
+def _evidence(one: CheckFact, all_facts: Mapping[str, HostFacts]) -> tuple[Evidence, ...]:
     concerned = one.accused or one.harmed
     first = Evidence(
-        _only_rank(concerned, witnesses),
+        _only_rank(concerned, all_facts),
         _SPOKEN,
         0,
         sentence_of(one.fact),
         Role.ROOT,
-        ", ".join(_hosts(concerned, witnesses)) or None,
+        ", ".join(_hosts(concerned, all_facts)) or None,
     )
     further = [
         Evidence(
-            _only_rank((label,), witnesses), f"{_SPOKEN} on {label}", 0, text, Role.SUPPORTS, _host(label, witnesses)
+            _only_rank((label,), all_facts), f"{_SPOKEN} on {label}", 0, text, Role.SUPPORTS, _host(label, all_facts)
         )
         for label, text in one.evidence
     ]
     return (first, *further)
 
 
-def _ranks(labels: Iterable[str], witnesses: Mapping[str, Witness]) -> tuple[int, ...]:
-    return tuple(sorted({rank for label in labels if label in witnesses for rank in witnesses[label].ranks}))
+def _ranks(labels: Iterable[str], all_facts: Mapping[str, HostFacts]) -> tuple[int, ...]:
+    return tuple(sorted({rank for label in labels if label in all_facts for rank in all_facts[label].ranks}))
 
 
-def _hosts(labels: Iterable[str], witnesses: Mapping[str, Witness]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_host(label, witnesses) for label in labels))
+def _hosts(labels: Iterable[str], all_facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_host(label, all_facts) for label in labels))
 
 
-def _host(label: str, witnesses: Mapping[str, Witness]) -> str:
-    return witnesses[label].host if label in witnesses else label
+def _host(label: str, all_facts: Mapping[str, HostFacts]) -> str:
+    return all_facts[label].host if label in all_facts else label
 
 
-def _only_rank(labels: Sequence[str], witnesses: Mapping[str, Witness]) -> int | None:
-    ranks = _ranks(labels, witnesses)
+def _only_rank(labels: Sequence[str], all_facts: Mapping[str, HostFacts]) -> int | None:
+    ranks = _ranks(labels, all_facts)
     return ranks[0] if len(ranks) == 1 else None

@@ -29,16 +29,16 @@ class NetworkOptions:
 class CheckOptions:
     """For the whole check."""
 
-    environment: Mapping[str, str] = field(default_factory=dict)  # beside what the parties have: --env
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside what the targets have: --env
     paths: tuple[str, ...] = ()  # that must be writable, with space
     space: int = 1 << 30  # bytes that a path must have left
     launch: LaunchLine = field(default_factory=LaunchLine)  # the command that will start the job
     launches: Mapping[str, LaunchLine] = field(default_factory=dict)  # by host, where each has its own
     code: tuple[str, ...] = ()  # scripts and folders that must be alike
     libraries: frozenset[str] = frozenset()  # that the job uses: gloo, nccl, mpi, …; empty = what the variables tell
-    same_interpreter: bool = True  # whether the parties run by the job's own interpreter, and so see its packages
+    same_interpreter: bool = True  # whether the targets run by the job's own interpreter, and so see its packages
     network: bool = True
     large: bool = True
     timeout: float = 2.0
-    patience: float = 5.0  # for one party's facts
+    patience: float = 5.0  # for one target's facts
     say: Callable[[str], None] = _say_nothing

@@ -1,4 +1,4 @@
-"""Hosts on which no agent could be started: what the way there said, as a reading."""
+"""Hosts on which no agent could be started: what the way there said, as a fact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from phalanx.model.ranks import name_ranks
 from phalanx.preflight.channels import StreamChannel
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.packing import TOO_OLD
-from phalanx.preflight.parties import Failure, Party
+from phalanx.preflight.targets import Failure, Target
 
 # What ssh and shells print, and what it means; the first that matches counts.
 _REASONS = (
@@ -27,31 +27,31 @@ _REASONS = (
 )
 
 
-def readings_of_failures(failures: Iterable[Failure]) -> list[CheckFact]:
+def facts_of_failures(failures: Iterable[Failure]) -> list[CheckFact]:
     """One for each host."""
     return [_unusable(failure) for failure in failures]
 
 
-def readings_of_paths(parties: Iterable[Party]) -> list[CheckFact]:
+def facts_of_paths(targets: Iterable[Target]) -> list[CheckFact]:
     """Hosts whose shell found no interpreter by itself, though there was one."""
     found = []
-    for party in parties:
-        words = party.channel.last_words() if isinstance(party.channel, StreamChannel) else ""
+    for target in targets:
+        words = target.channel.last_words() if isinstance(target.channel, StreamChannel) else ""
         if (match := re.search(r"phalanx-check: no python3 in (PATH=.*)", words)) is not None:
-            found.append(observe("ssh-path-incomplete", (party.label,), path=match[1]))
+            found.append(observe("ssh-path-incomplete", (target.label,), path=match[1]))
     return found
 
 
-def party_name(party: Party) -> str:
-    """What to call a party whose facts are not known."""
-    ranks = name_ranks(party.ranks) if party.ranks else ""
-    host = party.label or party.host
+def target_name(target: Target) -> str:
+    """What to call a target whose facts are not known."""
+    ranks = name_ranks(target.ranks) if target.ranks else ""
+    host = target.label or target.host
     return f"{ranks} on {host}" if ranks and host else ranks or host or "this machine"
 
 
-def silent_party(label: str, why: str, host: str = "") -> CheckFact:
-    """A party that was there and did not answer a question of the check."""
-    return observe("host-stopped-answering", (host or label,), party=label, error=why)
+def silent_target(label: str, why: str, host: str = "") -> CheckFact:
+    """A target that was there and did not answer a question of the check."""
+    return observe("host-stopped-answering", (host or label,), target=label, error=why)
 
 
 def _unusable(failure: Failure) -> CheckFact:

@@ -16,21 +16,21 @@ from phalanx.preflight.network.store import proven_by
 from phalanx.preflight.network.survey import Survey
 from phalanx.preflight.network.talks import Called
 from phalanx.preflight.tf_cluster import Task
-from tests.preflight.made import interface, witness
+from tests.preflight.made import host_facts, interface
 from tests.preflight.network.surveys import from_host, node, survey, to_host
 
 Failing = dict[tuple[int, int], str]
 
 
 def only(seen: Survey) -> tuple[str, CheckFact]:
-    (reading,) = judge(seen, {})
-    explained = explain(reading.fact)
-    assert explained is not None, f"no rule explains: {sentence_of(reading.fact)}"
-    return explained.cause, reading
+    (check_fact,) = judge(seen, {})
+    explained = explain(check_fact.fact)
+    assert explained is not None, f"no rule explains: {sentence_of(check_fact.fact)}"
+    return explained.cause, check_fact
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 9])
-def test_a_whole_network_gives_no_reading(count: int) -> None:
+def test_a_whole_network_gives_no_fact(count: int) -> None:
     assert judge(survey(count), {}) == []
 
 
@@ -40,57 +40,57 @@ def test_a_whole_network_gives_no_reading(count: int) -> None:
 )
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_a_column_is_a_firewall_on_what_comes_in(count: int, outcome: str, cause: str) -> None:
-    found, reading = only(survey(count, to_host(count, 1, outcome)))
-    assert (found, reading.accused) == (cause, ("h1",))
+    found, check_fact = only(survey(count, to_host(count, 1, outcome)))
+    assert (found, check_fact.accused) == (cause, ("h1",))
 
 
 def test_a_column_with_the_store_port_open_is_about_high_ports() -> None:
-    found, reading = only(survey(3, to_host(3, 1, "silent"), given={1: "ok"}))
-    assert (found, reading.accused) == ("firewall-ephemeral-ports", ("h1",))
+    found, check_fact = only(survey(3, to_host(3, 1, "silent"), given={1: "ok"}))
+    assert (found, check_fact.accused) == ("firewall-ephemeral-ports", ("h1",))
 
 
 def test_a_row_is_a_firewall_on_what_goes_out() -> None:
-    found, reading = only(survey(4, from_host(4, 2, "silent")))
-    assert (found, reading.accused) == ("one-way-block", ("h2",))
-    assert sentence_of(reading.fact).startswith("What goes out of h2")
+    found, check_fact = only(survey(4, from_host(4, 2, "silent")))
+    assert (found, check_fact.accused) == ("one-way-block", ("h2",))
+    assert sentence_of(check_fact.fact).startswith("What goes out of h2")
 
 
 def test_a_row_whose_requests_arrive_is_a_firewall_on_what_comes_in() -> None:
     """A filter that keeps no state drops the answers too: all calls fail both ways, but those of the host arrive."""
     failing = {**to_host(3, 1, "silent"), **from_host(3, 1, "silent")}
-    found, reading = only(survey(3, failing, arrived=((1, 0), (1, 2))))
-    assert (found, reading.accused) == ("firewall-drops", ("h1",))
+    found, check_fact = only(survey(3, failing, arrived=((1, 0), (1, 2))))
+    assert (found, check_fact.accused) == ("firewall-drops", ("h1",))
 
 
 def test_a_host_that_nobody_reaches_and_that_reaches_nobody_is_cut_off() -> None:
     failing = {**to_host(4, 1, "no-neighbour"), **from_host(4, 1, "no-neighbour")}
-    found, reading = only(survey(4, failing))
-    assert (found, reading.accused) == ("host-unreachable", ("h1",))
+    found, check_fact = only(survey(4, failing))
+    assert (found, check_fact.accused) == ("host-unreachable", ("h1",))
 
 
 def test_one_pair() -> None:
-    found, reading = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}))
-    assert (found, set(reading.accused)) == ("pair-blocked", {"h1", "h3"})
+    found, check_fact = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}))
+    assert (found, set(check_fact.accused)) == ("pair-blocked", {"h1", "h3"})
 
 
 def test_one_direction() -> None:
-    found, reading = only(survey(4, {(1, 3): "silent"}))
-    assert (found, set(reading.accused)) == ("one-way-block", {"h1", "h3"})
-    assert "Calls from h1 to h3 are dropped" in sentence_of(reading.fact)
+    found, check_fact = only(survey(4, {(1, 3): "silent"}))
+    assert (found, set(check_fact.accused)) == ("one-way-block", {"h1", "h3"})
+    assert "Calls from h1 to h3 are dropped" in sentence_of(check_fact.fact)
 
 
 def test_one_direction_of_packets() -> None:
     """What h3 sends to h1 is lost: its calls do not arrive, and calls from h1 arrive but the answers do not."""
-    found, reading = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}, arrived=((1, 3),)))
+    found, check_fact = only(survey(4, {(1, 3): "silent", (3, 1): "silent"}, arrived=((1, 3),)))
     assert found in ("one-way-block", "pair-blocked")
-    assert set(reading.accused) == {"h1", "h3"}
+    assert set(check_fact.accused) == {"h1", "h3"}
 
 
 def test_two_parts() -> None:
     failing: Failing = {(one, other): "silent" for one in range(4) for other in range(4) if (one < 2) != (other < 2)}
-    found, reading = only(survey(4, failing))
-    assert (found, reading.accused) == ("network-partitioned", ())
-    assert "(h0 and h1; h2 and h3)" in sentence_of(reading.fact)
+    found, check_fact = only(survey(4, failing))
+    assert (found, check_fact.accused) == ("network-partitioned", ())
+    assert "(h0 and h1; h2 and h3)" in sentence_of(check_fact.fact)
 
 
 def test_nobody_reaches_anybody() -> None:
@@ -104,8 +104,8 @@ def test_address_translation_explains_what_does_not_come_in() -> None:
         replace(one, local="192.168.5.2", saw="10.0.0.1") if one.source == 1 and one.kind == "mesh" else one
         for one in seen.calls
     ]
-    found, reading = only(seen)
-    assert (found, reading.accused) == ("behind-nat", ("h1",))
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused) == ("behind-nat", ("h1",))
 
 
 def test_address_translation_that_harms_nobody_is_no_finding() -> None:
@@ -116,24 +116,24 @@ def test_address_translation_that_harms_nobody_is_no_finding() -> None:
 
 def test_no_route_is_said_of_the_host_that_lacks_it() -> None:
     failing = {**from_host(3, 1, "no-route"), **to_host(3, 1, "silent")}
-    found, reading = only(survey(3, failing))
-    assert (found, reading.accused) == ("no-route", ("h1",))
+    found, check_fact = only(survey(3, failing))
+    assert (found, check_fact.accused) == ("no-route", ("h1",))
 
 
 def test_a_missing_family_of_addresses() -> None:
     seen = survey(3, from_host(3, 1, "no-route"))
     nodes = [replace(node(number), addresses=("fd00::1",)) if number == 1 else node(number) for number in range(3)]
     seen.nodes = nodes
-    found, reading = only(seen)
-    assert (found, reading.accused) == ("address-family-mixed", ("h1",))
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused) == ("address-family-mixed", ("h1",))
 
 
 def test_readable_rules_tell_what_goes_out_from_what_comes_in() -> None:
     seen = survey(2, {(1, 0): "silent"})
     seen.nodes = [node(0), node(1, closing=(("output", "tcp dport 1024-65535 drop"),))]
-    found, reading = only(seen)
-    assert (found, reading.accused) == ("one-way-block", ("h1",))
-    assert reading.confidence == "confirmed"
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused) == ("one-way-block", ("h1",))
+    assert check_fact.confidence == "confirmed"
 
 
 def test_somebody_else_answers() -> None:
@@ -141,17 +141,17 @@ def test_somebody_else_answers() -> None:
     seen.calls = [
         replace(one, peer="h2") if (one.source, one.target, one.kind) == (0, 1, "mesh") else one for one in seen.calls
     ]
-    found, reading = only(seen)
-    assert (found, reading.accused) == ("wrong-peer", ("h1",))
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused) == ("wrong-peer", ("h1",))
 
 
 def test_large_messages_that_get_stuck_name_the_size_and_the_host() -> None:
     stuck = {(0, 1): "up", (1, 0): "up", (1, 2): "up", (2, 1): "down"}
     seen = survey(3, large=stuck)
     seen.sizes = {pair: {1460: "up", 1400: "up", 1360: "ok", 1000: "ok"} for pair in stuck}
-    found, reading = only(seen)
-    assert (found, reading.accused) == ("mtu-black-hole", ("h1",))
-    assert "packets of up to 1400 bytes pass" in sentence_of(reading.fact)
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused) == ("mtu-black-hole", ("h1",))
+    assert "packets of up to 1400 bytes pass" in sentence_of(check_fact.fact)
 
 
 def test_a_large_message_that_was_slow_once_is_no_finding() -> None:
@@ -169,14 +169,14 @@ def test_whatever_fails_is_said_and_only_of_those_concerned(count: int, data: st
     pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
     outcome = st.sampled_from(["silent", "refused", "rejected", "no-neighbour", "no-route", "reset", "mute"])
     failing = data.draw(st.dictionaries(st.sampled_from(pairs), outcome))
-    readings = judge(survey(count, failing), {})
-    assert bool(readings) == bool(failing)
+    check_facts = judge(survey(count, failing), {})
+    assert bool(check_facts) == bool(failing)
     concerned = {f"h{number}" for pair in failing for number in pair}
-    for reading in readings:
-        assert {*reading.accused, *reading.harmed} <= concerned | (
-            {f"h{n}" for n in range(count)} if reading.fact.id == "check.network-in-parts" else set()
+    for check_fact in check_facts:
+        assert {*check_fact.accused, *check_fact.harmed} <= concerned | (
+            {f"h{n}" for n in range(count)} if check_fact.fact.id == "check.network-in-parts" else set()
         )
-        assert explain(reading.fact) is not None, sentence_of(reading.fact)
+        assert explain(check_fact.fact) is not None, sentence_of(check_fact.fact)
 
 
 def flows(seen: Survey, lost: dict[tuple[int, int], int], late: int = 0, each: int = 8) -> Survey:
@@ -190,8 +190,8 @@ def flows(seen: Survey, lost: dict[tuple[int, int], int], late: int = 0, each: i
 
 
 def test_some_connections_of_a_host_vanish() -> None:
-    found, reading = only(flows(survey(3), {(0, 1): 4, (2, 1): 3, (1, 0): 5, (1, 2): 2}))
-    assert (found, reading.accused) == ("some-connections-vanish", ("h1",))
+    found, check_fact = only(flows(survey(3), {(0, 1): 4, (2, 1): 3, (1, 0): 5, (1, 2): 2}))
+    assert (found, check_fact.accused) == ("some-connections-vanish", ("h1",))
 
 
 def test_a_port_that_said_no_to_one_of_several_calls_says_no() -> None:
@@ -235,8 +235,8 @@ def test_the_port_of_a_task() -> None:
     seen.tasks = {1: [Task("worker", 1, "h1:2222")]}
     seen.listening[1] = {"ports": [*seen.listening[1]["ports"], {"port": 2222, "family": "ipv4", "given": True}]}
     seen.calls += [Called(source, 1, "task", "10.0.0.11", 2222, "silent") for source in (0, 2)]
-    found, reading = only(seen)
-    assert (found, reading.accused, reading.harmed) == ("firewall-task-port", ("h1",), ("h0", "h2"))
+    found, check_fact = only(seen)
+    assert (found, check_fact.accused, check_fact.harmed) == ("firewall-task-port", ("h1",), ("h0", "h2"))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_hardware_address_given_twice_makes_no_foreign_service(outcome: str) -
     seen = survey(3)
     seen.calls.append(Called(1, -1, "store", "10.0.0.10", 29500, outcome))
     macs = {"h0": "02:00:00:00:00:01", "h1": "02:00:00:00:00:02", "h2": "02:00:00:00:00:01"}
-    cloned = {label: witness(label, {}, {"eth0": interface(mac=mac)}) for label, mac in macs.items()}
+    cloned = {label: host_facts(label, {}, {"eth0": interface(mac=mac)}) for label, mac in macs.items()}
     assert judge(seen, cloned) == []
     assert only(seen)[0] == "foreign-service-on-port"
 

@@ -26,13 +26,13 @@ def measured(count: int, bad: dict[tuple[int, int], dict[str, Any]]) -> Survey:
 
 
 def cause_of(seen: Survey) -> tuple[str, tuple[str, ...]]:
-    (reading,) = judge_speed(seen)
-    explained = explain(reading.fact)
+    (check_fact,) = judge_speed(seen)
+    explained = explain(check_fact.fact)
     assert explained is not None
-    return explained.cause, reading.accused
+    return explained.cause, check_fact.accused
 
 
-def test_equal_paths_give_no_reading_even_if_all_are_slowish() -> None:
+def test_equal_paths_give_no_fact_even_if_all_are_slowish() -> None:
     seen = measured(4, {})
     assert (judge_speed(seen), suspects(seen)) == ([], {})
     busy = {(one, other): figures(rtt_us=1500, rate=4e7) for one in range(4) for other in range(one + 1, 4)}
@@ -52,7 +52,7 @@ def test_a_path_that_is_far_is_not_also_narrow() -> None:
     assert cause_of(measured(3, {(0, 1): figures(40000, 8e5), (1, 2): figures(40000, 9e5)}))[0] == "slow-latency"
 
 
-def test_what_was_bad_once_and_good_the_second_time_is_no_reading() -> None:
+def test_what_was_bad_once_and_good_the_second_time_is_no_fact() -> None:
     seen = measured(3, {(0, 1): figures(rtt_us=9000, rate=5e6, lost=4)})
     assert list(suspects(seen)) == [(0, 1)]
     seen.speeds[(0, 1)].append(figures())
@@ -77,7 +77,7 @@ def test_idle_connections() -> None:
         {"id": [1, 2, "mesh"], "outcome": "reset", "idle": 1.4},
     ]
     seen.idle.append({"id": [0, 2, "mesh"], "outcome": "pong", "idle": 1.4})
-    (reading,) = judge_idle(seen)
-    assert reading.accused == ("h1",)
+    (check_fact,) = judge_idle(seen)
+    assert check_fact.accused == ("h1",)
     seen.idle = [{"id": [0, 1, "mesh"], "outcome": "busy", "idle": 1.4}]
     assert judge_idle(seen) == []

@@ -220,7 +220,7 @@ FACTS = (
         "ssh-path-incomplete", "The PATH of the non-interactive shell on {hosts} has no python3 ({path})", path="str"
     ),
     _fact(
-        "host-stopped-answering", "The check reached {party}, then got no answer ({error})", party="str", error="str"
+        "host-stopped-answering", "The check reached {target}, then got no answer ({error})", target="str", error="str"
     ),
     _fact(
         "host-unusable",

@@ -1,4 +1,4 @@
-"""Lints of variables, one file each: `examine(witnesses, options)` yields readings. Found by scanning.
+"""Lints of variables, one file each: `examine(all_facts, options)` yields facts. Found by scanning.
 
 Training scripts are read by `phalanx.lint`.
 """

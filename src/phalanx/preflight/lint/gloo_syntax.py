@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.advertised import nccl_admits
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 _EXACT = {"GLOO_SOCKET_IFNAME": "Gloo", "HOROVOD_GLOO_IFACE": "Horovod's Gloo", "TP_SOCKET_IFNAME": "TensorPipe"}
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """With the interface that NCCL would have taken, to write instead."""
     seen: set[tuple[str, str, str]] = set()
-    for one in witnesses:
+    for one in all_facts:
         for variable, library in _EXACT.items():
             value = one.variable(variable) or ""
             if value[:1] not in ("^", "=") or (one.host, variable, value) in seen:

@@ -8,9 +8,9 @@ from functools import partial
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.variables import load_tables
-from phalanx.preflight.witness import Witness
 
 _NUMBER = {0: re.compile(r"\s*[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)"), 10: re.compile(r"\s*[+-]?\d+")}
 _YES = ("true", "yes", "on", "y", "t", "enable", "enabled")
@@ -27,15 +27,15 @@ _UNITS = {
 }
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Numbers first, then closed lists of words."""
     for table in load_tables():
         base = 0 if table.library == "NCCL" else 10
         for name in sorted(table.integers):
-            yield from _reading(witnesses, name, partial(_as_number, base=base), table.library)
+            yield from _reading(all_facts, name, partial(_as_number, base=base), table.library)
         for name, choices in sorted(table.choices.items()):
             bad: dict[str, list[str]] = {}
-            for one in witnesses:
+            for one in all_facts:
                 value = one.variable(name)
                 if value and value.strip("\"'").upper() not in {choice.upper() for choice in choices}:
                     bad.setdefault(value, []).append(one.label)
@@ -51,10 +51,10 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
 
 
 def _reading(
-    witnesses: Sequence[Witness], name: str, read: Callable[[str], int | None], library: str
+    all_facts: Sequence[HostFacts], name: str, read: Callable[[str], int | None], library: str
 ) -> Iterable[CheckFact]:
     found: dict[tuple[str, int], list[str]] = {}
-    for one in witnesses:
+    for one in all_facts:
         value = one.variable(name)
         if value and (parsed := read(value)) is not None:
             found.setdefault((value, parsed), []).append(one.label)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.variables import known_names, load_tables, other_names
 from phalanx.preflight.variables.installed import installed_names
-from phalanx.preflight.witness import Witness
 
 # Set in masses by launchers and systems, under rules of their own.
 _FOREIGN = ("SLURM_", "PMIX_", "PRTE_", "PRRTE_", "PMI_", "OMPI_", "RAY_", "KUBERNETES_", "AWS_", "NVIDIA_", "CONDA_", "XDG_", "PYTHON", "SSH_", "GRPC_", "MLX")  # fmt: skip
@@ -39,10 +39,10 @@ _WORDS = {
 _SAME = re.compile(r"[^A-Z0-9]")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Each wrong name once, with all who have it."""
     found: dict[tuple[str, str], list[str]] = {}
-    for one in witnesses:
+    for one in all_facts:
         names = [*one.variables, *one.section("environment").get("others", ())]
         for name in names:
             meant = meant_by(name, set(names))
@@ -50,7 +50,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
                 found.setdefault((name, meant), []).append(one.label)
     for (name, meant), labels in found.items():
         reader = known_names().get(meant, "the launcher")
-        first = next(one for one in witnesses if one.label == labels[0])
+        first = next(one for one in all_facts if one.label == labels[0])
         file, value = first.file_of(name), first.variable(name) or None
         if file is not None:  # as it is written there
             name, meant = name.removeprefix("OMPI_MCA_"), meant.removeprefix("OMPI_MCA_")

@@ -7,17 +7,17 @@ from unicodedata import category
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.variables import known_names
-from phalanx.preflight.witness import Witness
 
 _FREE_TEXT = ("LD_LIBRARY_PATH", "PYTHONPATH", "XLA_FLAGS", "TF_XLA_FLAGS", "PATH", "TF_CONFIG", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "TORCH_LOGS")  # fmt: skip
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Of the variables that some library reads."""
     found: dict[tuple[str, str, str], list[str]] = {}
-    for one in witnesses:
+    for one in all_facts:
         for name, value in one.variables.items():
             if name in known_names() and name not in _FREE_TEXT and (what := _stray(value)):
                 found.setdefault((name, value, what), []).append(one.label)

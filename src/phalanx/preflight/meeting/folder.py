@@ -29,7 +29,7 @@ _LEAVING_S = 3.0
 
 
 class FolderChannel:
-    """A party that reads its requests from a file and writes its answers to another."""
+    """A target that reads its requests from a file and writes its answers to another."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._requests = folder / f"{name}.to"
@@ -46,7 +46,7 @@ class FolderChannel:
         return self._conversation.collect(number, answers, timeout)
 
     def close(self) -> None:
-        """Tell the party that it may go."""
+        """Tell the target that it may go."""
         with suppress(OSError):
             self._write(json.dumps({"bye": 1}))
         self._closed.set()

@@ -18,7 +18,7 @@ from phalanx.preflight.meeting.folder import FolderChannel, Here, Presence
 from phalanx.preflight.meeting.links import Guest
 from phalanx.preflight.meeting.mesh import Mesh
 from phalanx.preflight.meeting.seat import Seat
-from phalanx.preflight.parties import Party, this_machine
+from phalanx.preflight.targets import Target, this_machine
 
 _POLL_S = 0.03
 _FOLDER_ALONE_S = 0.5  # before the network is tried too
@@ -32,10 +32,10 @@ _SLACK = 3.0  # times the spread of the arrivals, and the time that this process
 
 @dataclass(slots=True)
 class Gathering:
-    """What came of it for this rank: it leads these parties, or another rank does."""
+    """What came of it for this rank: it leads these targets, or another rank does."""
 
     leads: bool
-    parties: list[Party] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
     waited: float = 0.0
     size: int = 0  # by what most were told
     heard: list[Guest] = field(default_factory=list)  # that run, and with whom no connection came about
@@ -130,20 +130,20 @@ class Gatherer:
         if self._presence is not None and not self._presence.claim():
             return None
         me = this_machine(socket.gethostname())
-        parties = [me.renamed("", me.host, self._ranks(self._seat.rank))]
+        targets = [me.renamed("", me.host, self._ranks(self._seat.rank))]
         others = [one for one in here if one.name != self._me.name]
         if self._presence is not None:
             self._asked = [one.name for one in others]
             folder = self._presence.folder
-            parties += [Party("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in others]
+            targets += [Target("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in others]
         absent: list[Guest] = []
         if self._mesh is not None:
-            parties += self._mesh.parties({one.name for one in here})
+            targets += self._mesh.targets({one.name for one in here})
             joined = self._mesh.guests()
             absent = [one for name, one in self._mesh.heard.items() if name not in joined]
-        parties[1:] = sorted(parties[1:], key=lambda party: party.ranks)
+        targets[1:] = sorted(targets[1:], key=lambda target: target.ranks)
         size = max(set(sizes), key=lambda size: (sizes.count(size), size))
-        return Gathering(True, parties, waited, size, absent)
+        return Gathering(True, targets, waited, size, absent)
 
 
 def _load() -> float:

@@ -104,7 +104,7 @@ class Link:
 
 
 class LinkChannel:
-    """A party at the other end of a link, for the rank that leads."""
+    """A target at the other end of a link, for the rank that leads."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

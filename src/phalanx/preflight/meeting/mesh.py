@@ -16,7 +16,7 @@ from typing import Any
 from phalanx.preflight.meeting.beacon import Beacon
 from phalanx.preflight.meeting.links import Guest, Link, LinkChannel, connect, guest_of, small
 from phalanx.preflight.meeting.seat import Seat
-from phalanx.preflight.parties import Party
+from phalanx.preflight.targets import Target
 
 _PORTS_ABOVE = 4
 _PAUSE_S = 0.3
@@ -91,15 +91,15 @@ class Mesh:
             told = [link.joined for link in self.links.values()]
             return {self._me.name, *self.links, *self.heard, *self.also}.union(*told)
 
-    def parties(self, skip: set[str]) -> list[Party]:
-        """The ranks that are joined, as parties of a check."""
+    def targets(self, skip: set[str]) -> list[Target]:
+        """The ranks that are joined, as targets of a check."""
         with self._lock:
             chosen = [link for name, link in self.links.items() if name not in skip]
 
         def ranks(guest: Guest) -> tuple[int, ...]:
             return () if self._seat.is_node else (guest.rank,)  # a node's number is no rank
 
-        return [Party("", one.guest.host, ranks(one.guest), LinkChannel(one)) for one in chosen]
+        return [Target("", one.guest.host, ranks(one.guest), LinkChannel(one)) for one in chosen]
 
     def _listen_at_store(self) -> socket.socket | None:
         """Rank 0 listens where the job would meet, and so does whoever has that address: it may not be rank 0."""

@@ -1,4 +1,4 @@
-"""Nodes of a Ray cluster as parties: one actor a node holds the agent, in the environment that Ray's workers have.
+"""Nodes of a Ray cluster as targets: one actor a node holds the agent, in the environment that Ray's workers have.
 
 The actor's class is sent by value and the agent as source, so the nodes need Ray, but nothing of phalanx.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from phalanx.preflight.channels import AgentError, AgentTimeoutError
 from phalanx.preflight.packing import agent_library
-from phalanx.preflight.parties import Party
+from phalanx.preflight.targets import Target
 
 _START_S = 60.0
 
@@ -40,7 +40,7 @@ class RayChannel:
         self._ray.kill(self._actor)
 
 
-def parties_on_ray(address: str) -> list[Party]:
+def targets_on_ray(address: str) -> list[Target]:
     """One for each living node. Raises AgentError if there is no cluster, or no Ray here."""
     try:
         ray: Any = import_module("ray")
@@ -59,9 +59,9 @@ def parties_on_ray(address: str) -> list[Party]:
         if node["Alive"]:
             place = scheduling.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
             actor = agent.options(num_cpus=0, max_concurrency=64, scheduling_strategy=place).remote(library)
-            found.append(Party("", "", (), RayChannel(ray, actor)))
-    for party in found:
-        party.ask("clock", {}, _START_S)  # until it is there
+            found.append(Target("", "", (), RayChannel(ray, actor)))
+    for target in found:
+        target.ask("clock", {}, _START_S)  # until it is there
     return found
 
 

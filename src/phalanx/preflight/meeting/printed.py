@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.parties import this_machine
+from phalanx.preflight.targets import this_machine
 
 _TAG = "phalanx-check-1"
 _PART = 900  # launchers cut or interleave long lines

@@ -1,4 +1,4 @@
-"""The network between the parties: who reaches whom, with what sizes, how fast, and what stands in the way."""
+"""The network between the targets: who reaches whom, with what sizes, how fast, and what stands in the way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import uses_only_gloo
 from phalanx.preflight.check_fact import CheckFact
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.network import survey as phases
 from phalanx.preflight.network.apart import judge_pairs, judge_parts, judge_peers, judge_port_ranges
 from phalanx.preflight.network.blocked import judge_interfaces, judge_routes, judge_translated, make_table
@@ -22,41 +23,40 @@ from phalanx.preflight.network.survey import Survey
 from phalanx.preflight.network.talks import Talk
 from phalanx.preflight.network.tasks import find_tasks, judge_tasks
 from phalanx.preflight.options import NetworkOptions
-from phalanx.preflight.parties import Party
-from phalanx.preflight.unreached import silent_party
-from phalanx.preflight.witness import Witness
+from phalanx.preflight.targets import Target
+from phalanx.preflight.unreached import silent_target
 
 __all__ = ["judge", "probe_network", "take_survey"]
 
 
 def probe_network(
-    parties: Sequence[Party], witnesses: Mapping[str, Witness], options: NetworkOptions
+    targets: Sequence[Target], all_facts: Mapping[str, HostFacts], options: NetworkOptions
 ) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
     """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
-    nodes = find_nodes(witnesses)
+    nodes = find_nodes(all_facts)
     if len(nodes) < 2:
         needed = Unchecked(
-            "the network between the parties", "hosts with addresses that others can call", essential=True
+            "the network between the targets", "hosts with addresses that others can call", essential=True
         )
-        return [], [] if len({one.network for one in witnesses.values()}) < 2 else [needed], frozenset()
-    by_label = {party.label: party for party in parties}
+        return [], [] if len({one.network for one in all_facts.values()}) < 2 else [needed], frozenset()
+    by_label = {target.label: target for target in targets}
     talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
-    seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, witnesses))
-    seen.only_gloo = uses_only_gloo(witnesses.values(), options.libraries)
+    seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, all_facts))
+    seen.only_gloo = uses_only_gloo(all_facts.values(), options.libraries)
     try:
-        take_survey(talk, seen, witnesses, options)
+        take_survey(talk, seen, all_facts, options)
     finally:
         phases.close(talk, seen)
-    silent = [silent_party(nodes[number].label, why) for number, why in sorted(talk.silent.items())]
-    return judge(seen, witnesses) + silent, not_called(seen), proven_by(seen)
+    silent = [silent_target(nodes[number].label, why) for number, why in sorted(talk.silent.items())]
+    return judge(seen, all_facts) + silent, not_called(seen), proven_by(seen)
 
 
-def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], options: NetworkOptions) -> None:
+def take_survey(talk: Talk, seen: Survey, all_facts: Mapping[str, HostFacts], options: NetworkOptions) -> None:
     """All phases, each only as far as it makes sense."""
     options.say(f"calling between {len(seen.nodes)} hosts")
     phases.listen(talk, seen)
     since = time.monotonic()  # what answers has done so at once, and is idle from then on
-    phases.call_all(talk, seen, phases.plan_calls(seen, store_targets(seen, witnesses)), options.timeout)
+    phases.call_all(talk, seen, phases.plan_calls(seen, store_targets(seen, all_facts)), options.timeout)
     if any(not one.answered for one in seen.mesh().values()):
         phases.ask_ways(talk, seen)
     if options.large:
@@ -68,9 +68,9 @@ def take_survey(talk: Talk, seen: Survey, witnesses: Mapping[str, Witness], opti
     phases.wake_idle(talk, seen, since)
 
 
-def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[CheckFact]:
-    """What the survey tells, the most telling first; what one reading explains is not told again by another."""
-    found, concerned = judge_peers(seen, dict(witnesses))
+def judge(seen: Survey, all_facts: Mapping[str, HostFacts]) -> list[CheckFact]:
+    """What the survey tells, the most telling first; what one fact explains is not told again by another."""
+    found, concerned = judge_peers(seen, dict(all_facts))
     table = make_table(seen, concerned)
     found += judge_flows(seen, table)
     found += judge_translated(table)
@@ -79,17 +79,17 @@ def judge(seen: Survey, witnesses: Mapping[str, Witness]) -> list[CheckFact]:
     found += judge_detours(table)
     columns = judge_columns(table)
     found += columns
-    closed = {label for reading in columns for label in reading.accused}
-    ranges = [reading for reading in judge_port_ranges(seen, table) if reading.accused[0] not in closed]
+    closed = {label for check_fact in columns for label in check_fact.accused}
+    ranges = [check_fact for check_fact in judge_port_ranges(seen, table) if check_fact.accused[0] not in closed]
     found += ranges
-    partly = {node.number for node in seen.nodes for reading in ranges if node.label in reading.accused}
+    partly = {node.number for node in seen.nodes for check_fact in ranges if node.label in check_fact.accused}
     table.explain([pair for pair in table.lost if pair[1] in partly])
     found += judge_parts(table)
     found += judge_pairs(table)
-    accused = frozenset(label for reading in found for label in reading.accused)
+    accused = frozenset(label for check_fact in found for label in check_fact.accused)
     found += judge_store(seen, table, concerned, accused)
     found += judge_tasks(seen, table)
-    closed |= {label for reading in found for label in reading.accused}
+    closed |= {label for check_fact in found for label in check_fact.accused}
     found += judge_sizes(seen, concerned, frozenset(node.number for node in seen.nodes if node.label in closed))
     found += judge_speed(seen, concerned)
     found += judge_idle(seen, concerned)

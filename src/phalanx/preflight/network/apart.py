@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.network.blocked import Pair, Table
 from phalanx.preflight.network.survey import Survey
 from phalanx.preflight.network.talks import Called
 from phalanx.preflight.network.words import done_to, icmp_words, places, usual_outcome
-from phalanx.preflight.witness import Witness
 
 
 def judge_parts(table: Table) -> list[CheckFact]:
@@ -100,7 +100,7 @@ def survey_address(table: Table, number: int) -> str:
     return table.survey.nodes[number].address
 
 
-def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[CheckFact], frozenset[int]]:
+def judge_peers(survey: Survey, all_facts: dict[str, HostFacts]) -> tuple[list[CheckFact], frozenset[int]]:
     """Addresses at which somebody else answers than the one who has them; whom that concerns. Addresses given twice are told by the facts."""
     found = []
     concerned: set[int] = set()
@@ -109,7 +109,7 @@ def judge_peers(survey: Survey, witnesses: dict[str, Witness]) -> tuple[list[Che
         for address in node.addresses:
             owners.setdefault(address, []).append(node.number)
     for node in survey.nodes:  # frames of two hosts with one hardware address go now to the one, now to the other
-        facts = witnesses[node.label].interfaces.get(node.interface, {}) if node.label in witnesses else {}
+        facts = all_facts[node.label].interfaces.get(node.interface, {}) if node.label in all_facts else {}
         owners.setdefault(str(facts.get("mac") or node.label), []).append(node.number)
     twice = {number for numbers in owners.values() if len(numbers) > 1 for number in numbers}
     labels = {node.label.replace(" ", "_"): node for node in survey.nodes}

@@ -39,7 +39,7 @@ class Table:
         return sorted({number for pair in self.calls for number in pair})
 
     def explain(self, pairs: Iterable[Pair]) -> None:
-        """These need no other reading."""
+        """These need no other fact."""
         for pair in list(pairs):
             self.left.pop(pair, None)
             self.lost.pop(pair, None)
@@ -53,7 +53,7 @@ class Table:
         return named(self.labels, numbers)
 
     def label(self, *numbers: int) -> tuple[str, ...]:
-        """Labels, as a reading wants them."""
+        """Labels, as a fact wants them."""
         return tuple(self.labels[number] for number in numbers)
 
     def is_never_called(self, number: int, others: Iterable[int]) -> bool:
@@ -159,7 +159,7 @@ def judge_interfaces(table: Table) -> list[CheckFact]:
     targets = sorted({pair[1] for pair in bad})
     node = nodes[targets[0]]
     better = works[next(pair for pair in bad if pair[1] == targets[0])]
-    reading = observe(
+    check_fact = observe(
         "interface-does-not-connect",
         table.label(*targets),
         interface=node.interface,
@@ -171,4 +171,4 @@ def judge_interfaces(table: Table) -> list[CheckFact]:
         better=node.interface_of(better.ip),
     )
     table.explain([pair for pair in table.left if pair[1] in targets])
-    return [reading]
+    return [check_fact]

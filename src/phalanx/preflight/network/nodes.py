@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from phalanx.preflight.witness import INNER, Witness, one_per_network
+from phalanx.preflight.host_facts import INNER, HostFacts, one_per_network
 
 _PINNED = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _MOST_ADDRESSES = 4
@@ -14,7 +14,7 @@ _MOST_ADDRESSES = 4
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One network stack: the party that speaks for it, and its addresses, the one that the job would use first."""
+    """One network stack: the target that speaks for it, and its addresses, the one that the job would use first."""
 
     label: str
     number: int
@@ -54,40 +54,42 @@ def family_of(address: str) -> int:
     return 6 if ":" in address else 4
 
 
-def find_nodes(witnesses: Mapping[str, Witness]) -> list[Node]:
+def find_nodes(all_facts: Mapping[str, HostFacts]) -> list[Node]:
     """One node for each network stack that has an address."""
-    alone = one_per_network(witnesses.values())
-    store = store_network(witnesses.values())
+    alone = one_per_network(all_facts.values())
+    store = store_network(all_facts.values())
     shared = _networks(alone)
     nodes: list[Node] = []
-    for witness in alone:
-        addresses, pinned = _ordered_addresses(witness, shared)
+    for host_facts in alone:
+        addresses, pinned = _ordered_addresses(host_facts, shared)
         if not addresses:
             continue
-        places = [_interface_of(witness, one) for one in addresses]
+        places = [_interface_of(host_facts, one) for one in addresses]
         names, mtu = tuple(name for name, _ in places), places[0][1]
-        stores = store is not None and witness.network == store
-        subnet = next((written for written in _written(witness) if written.split("/")[0] == addresses[0]), addresses[0])
+        stores = store is not None and host_facts.network == store
+        subnet = next(
+            (written for written in _written(host_facts) if written.split("/")[0] == addresses[0]), addresses[0]
+        )
         network = str(ipaddress.ip_interface(subnet).network)
-        rows = witness.section("firewall").get("closing", ())
+        rows = host_facts.section("firewall").get("closing", ())
         closing = tuple((str(row.get("chain", "")), str(row.get("rule", ""))) for row in rows)
-        nodes.append(Node(witness.label, len(nodes), addresses, pinned, names, mtu, stores, network, closing))
+        nodes.append(Node(host_facts.label, len(nodes), addresses, pinned, names, mtu, stores, network, closing))
     return nodes
 
 
-def store_network(witnesses: Iterable[Witness]) -> str | None:
+def store_network(all_facts: Iterable[HostFacts]) -> str | None:
     """The network stack that rank 0 runs in; else the one that owns MASTER_ADDR."""
-    listed = list(witnesses)
-    for witness in listed:
-        if 0 in witness.ranks:
-            return witness.network
-    for witness in listed:
-        place = witness.place
+    listed = list(all_facts)
+    for host_facts in listed:
+        if 0 in host_facts.ranks:
+            return host_facts.network
+    for host_facts in listed:
+        place = host_facts.place
         if place is None or place.is_drivers:
             continue
-        addresses = (witness.lookup(place.address) or {"addresses": [place.address]})["addresses"]
-        if any(witness.owns(address) and not _is_loopback(address) for address in addresses):
-            return witness.network
+        addresses = (host_facts.lookup(place.address) or {"addresses": [place.address]})["addresses"]
+        if any(host_facts.owns(address) and not _is_loopback(address) for address in addresses):
+            return host_facts.network
     return None
 
 
@@ -98,20 +100,20 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _networks(witnesses: Sequence[Witness]) -> dict[str, int]:
+def _networks(all_facts: Sequence[HostFacts]) -> dict[str, int]:
     """How many hosts have an address in each network."""
     counts: dict[str, int] = {}
-    for witness in witnesses:
-        for network in {str(ipaddress.ip_interface(one).network) for one in _written(witness)}:
+    for host_facts in all_facts:
+        for network in {str(ipaddress.ip_interface(one).network) for one in _written(host_facts)}:
             counts[network] = counts.get(network, 0) + 1
     return counts
 
 
-def _written(witness: Witness) -> list[str]:
+def _written(host_facts: HostFacts) -> list[str]:
     """Addresses with their lengths that others could call: not loopback, link-local or inside the host. Of lo only if there is no other:
     hosts that tell their routes themselves have their address there."""
     found: dict[bool, list[str]] = {True: [], False: []}
-    for name, facts in witness.interfaces.items():
+    for name, facts in host_facts.interfaces.items():
         if name.startswith(INNER) or not facts.get("up"):
             continue
         for written in facts.get("addresses", ()):
@@ -121,32 +123,32 @@ def _written(witness: Witness) -> list[str]:
     return found[False] or found[True]
 
 
-def _ordered_addresses(witness: Witness, shared: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
+def _ordered_addresses(host_facts: HostFacts, shared: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
     """What a variable pins, then what the own name says, then what most others are near to."""
-    usable = _written(witness)
+    usable = _written(host_facts)
     plain = [str(ipaddress.ip_interface(one).ip) for one in usable]
     first: list[str] = []
     pinned = ""
     for variable in _PINNED:
-        names = (witness.variable(variable) or "").lstrip("=^").split(",")
-        if (witness.variable(variable) or "").startswith("^"):
+        names = (host_facts.variable(variable) or "").lstrip("=^").split(",")
+        if (host_facts.variable(variable) or "").startswith("^"):
             continue
         for name in names:
-            facts = witness.interfaces.get(name.strip())
+            facts = host_facts.interfaces.get(name.strip())
             if facts and not facts.get("loopback") and not first:
                 own = [str(ipaddress.ip_interface(one).ip) for one in facts.get("addresses", ())]
                 first = [one for one in own if not ipaddress.ip_address(one).is_link_local]
-                pinned = f"{variable}={witness.variable(variable)}" if first else ""
-    own_name = str(witness.section("names").get("own") or "")
-    looked_up = witness.lookup(own_name) or {}
+                pinned = f"{variable}={host_facts.variable(variable)}" if first else ""
+    own_name = str(host_facts.section("names").get("own") or "")
+    looked_up = host_facts.lookup(own_name) or {}
     named = [str(one) for one in looked_up.get("addresses", ()) if str(one) in plain]
     near = sorted(usable, key=lambda one: (-shared[str(ipaddress.ip_interface(one).network)], ":" in one))
     ordered = [*first, *named, *(str(ipaddress.ip_interface(one).ip) for one in near)]
     return tuple(dict.fromkeys(ordered))[:_MOST_ADDRESSES], pinned
 
 
-def _interface_of(witness: Witness, address: str) -> tuple[str, int]:
-    for name, facts in witness.interfaces.items():
+def _interface_of(host_facts: HostFacts, address: str) -> tuple[str, int]:
+    for name, facts in host_facts.interfaces.items():
         if any(str(ipaddress.ip_interface(one).ip) == address for one in facts.get("addresses", ())):
             return name, int(facts.get("mtu") or 1500)
     return "", 1500

@@ -6,21 +6,21 @@ import ipaddress
 from collections.abc import Mapping
 
 from phalanx.preflight.check_fact import STORE_CALLED, STORE_REACHED, CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.network.blocked import Table, has_arrived
 from phalanx.preflight.network.nodes import Node, family_of
 from phalanx.preflight.network.survey import Survey
 from phalanx.preflight.network.talks import Called
 from phalanx.preflight.network.words import done_to, icmp_words, named, places, usual_outcome
-from phalanx.preflight.witness import Witness
 
 _SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset")
 
 
-def store_targets(survey: Survey, witnesses: Mapping[str, Witness]) -> dict[int, tuple[str, int, str]]:
+def store_targets(survey: Survey, all_facts: Mapping[str, HostFacts]) -> dict[int, tuple[str, int, str]]:
     """What each host would call, by its own variables: rank 0's store, or the launcher's driver, which is not of the job."""
     found = {}
     for node in survey.nodes:
-        place = witnesses[node.label].place
+        place = all_facts[node.label].place
         if place is not None and place.number is not None:
             found[node.number] = (place.address, place.number, "driver" if place.is_drivers else "store")
     return found
@@ -161,7 +161,7 @@ def _foreign(survey: Survey, by_source: Mapping[int, list[Called]], table: Table
     strange = [one for calls in by_source.values() for one in calls if one.outcome in ("foreign", "mute", "closed")]
     strange = [one for one in strange if not _is_loopback(one.ip)]
     owned = {address: node for node in survey.nodes for address in node.addresses}
-    # A port of a party that is in use and says nothing is told by the facts, with its owner.
+    # A port of a target that is in use and says nothing is told by the facts, with its owner.
     strange = [
         one
         for one in strange

@@ -1,4 +1,4 @@
-"""Asks many parties at once, and turns their answers to calls into one form."""
+"""Asks many targets at once, and turns their answers to calls into one form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from phalanx.preflight.parties import AgentError, Party
+from phalanx.preflight.targets import AgentError, Target
 
 _MOST_AT_ONCE = 256
 SPARE_S = 6.0  # for an agent that is slow to answer, beyond what its work takes
@@ -74,21 +74,21 @@ def called_of(told: Mapping[str, Any]) -> Called:
 
 
 class Talk:
-    """The parties of one check, by number."""
+    """The targets of one check, by number."""
 
-    def __init__(self, parties: Sequence[Party], token: str) -> None:
-        self.parties, self.token = parties, token
+    def __init__(self, targets: Sequence[Target], token: str) -> None:
+        self.targets, self.token = targets, token
         self.silent: dict[int, str] = {}  # who stopped answering, and why
-        self._pool = ThreadPoolExecutor(min(max(1, len(parties)), _MOST_AT_ONCE))
+        self._pool = ThreadPoolExecutor(min(max(1, len(targets)), _MOST_AT_ONCE))
 
     def ask(self, verb: str, args: Mapping[int, Mapping[str, Any]], timeout: float) -> dict[int, list[dict[str, Any]]]:
-        """Ask some parties the same thing at the same time; who does not answer is left out, and remembered."""
+        """Ask some targets the same thing at the same time; who does not answer is left out, and remembered."""
 
         def one(number: int) -> list[dict[str, Any]] | None:
-            party = self.parties[number]
-            asked = {"token": self.token, "label": party.label, **args[number]}
+            target = self.targets[number]
+            asked = {"token": self.token, "label": target.label, **args[number]}
             try:
-                return party.ask(verb, asked, timeout + SPARE_S)
+                return target.ask(verb, asked, timeout + SPARE_S)
             except AgentError as error:
                 self.silent[number] = str(error) or "no answer"
                 return None

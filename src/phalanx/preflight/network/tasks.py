@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.network.blocked import Table
 from phalanx.preflight.network.nodes import Node, family_of
 from phalanx.preflight.network.survey import Survey
 from phalanx.preflight.network.talks import Called
 from phalanx.preflight.network.words import done_to, icmp_words, named, places, usual_outcome
 from phalanx.preflight.tf_cluster import Cluster, Task, read_cluster
-from phalanx.preflight.witness import Witness
 
 _SHUT = ("silent", "refused", "rejected", "no-neighbour", "reset", "no-route")
 
 
-def find_tasks(nodes: Sequence[Node], witnesses: Mapping[str, Witness]) -> dict[int, list[Task]]:
-    """By node, the tasks whose ports it will have; parties of one network stack share a node."""
-    numbers = {witnesses[node.label].network: node.number for node in nodes}
+def find_tasks(nodes: Sequence[Node], all_facts: Mapping[str, HostFacts]) -> dict[int, list[Task]]:
+    """By node, the tasks whose ports it will have; targets of one network stack share a node."""
+    numbers = {all_facts[node.label].network: node.number for node in nodes}
     found: dict[int, list[Task]] = {}
-    for one in witnesses.values():
+    for one in all_facts.values():
         cluster = read_cluster(one.variable("TF_CONFIG") or "") if one.variable("TF_CONFIG") else ""
         if isinstance(cluster, Cluster) and cluster.own.endpoint and one.network in numbers:
             found.setdefault(numbers[one.network], []).append(cluster.own)

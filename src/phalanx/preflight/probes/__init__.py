@@ -1,1 +1,1 @@
-"""Comparisons of facts, one file each: `examine(witnesses, options)` yields readings. Found by scanning."""
+"""Comparisons of facts, one file each: `examine(all_facts, options)` yields facts. Found by scanning."""

@@ -12,18 +12,18 @@ from phalanx.preflight.advertised import gloo_address, mpi_addresses, nccl_addre
 from phalanx.preflight.agent.names import NO_ANSWER
 from phalanx.preflight.agreement import several_hosts, uses
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import INNER, HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import INNER, Witness, one_per_network
 
 _CHOOSERS = {"Gloo": ("gloo", gloo_address), "NCCL": ("nccl", nccl_address)}
 _VARIABLES = {"Gloo": "GLOO_SOCKET_IFNAME", "NCCL": "NCCL_SOCKET_IFNAME"}
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only between hosts: on one machine every address will do."""
-    if not several_hosts(witnesses):
+    if not several_hosts(all_facts):
         return
-    hosts = one_per_network(witnesses)
+    hosts = one_per_network(all_facts)
     yield from _own_names([one for one in hosts if _asks_for_own_name(one, options)], hosts)
     for title, (library, choose) in _CHOOSERS.items():
         if library == "nccl" and not _may_use_nccl(hosts, options):
@@ -36,7 +36,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
         yield from _mpi_bridges(hosts)
 
 
-def _may_use_nccl(hosts: Sequence[Witness], options: CheckOptions) -> bool:
+def _may_use_nccl(hosts: Sequence[HostFacts], options: CheckOptions) -> bool:
     """Without a GPU and without a variable of NCCL's its choice is of no interest."""
     if options.libraries:
         return "nccl" in options.libraries
@@ -45,13 +45,13 @@ def _may_use_nccl(hosts: Sequence[Witness], options: CheckOptions) -> bool:
     )
 
 
-def _uses_gloo(one: Witness, options: CheckOptions) -> bool:
+def _uses_gloo(one: HostFacts, options: CheckOptions) -> bool:
     if options.libraries:
         return bool(options.libraries & {"gloo", "horovod", "torch"})
     return not (one.variable("TF_CONFIG") and not one.variable("MASTER_ADDR"))
 
 
-def _asks_for_own_name(one: Witness, options: CheckOptions) -> bool:
+def _asks_for_own_name(one: HostFacts, options: CheckOptions) -> bool:
     """Gloo and MPI look their own host up; a named interface spares Gloo that, and gRPC goes by its list of addresses."""
     if uses(one, "mpi", options.libraries):
         return True
@@ -61,7 +61,7 @@ def _asks_for_own_name(one: Witness, options: CheckOptions) -> bool:
     return not is_named and not (one.variable("TF_CONFIG") and not one.variable("MASTER_ADDR"))
 
 
-def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _own_names(asking: Sequence[HostFacts], hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """A host's own name: missing, or of an address that is not (any more) its own."""
     for one in asking:
         name = str(one.section("names").get("own") or "")
@@ -84,7 +84,7 @@ def _own_names(asking: Sequence[Witness], hosts: Sequence[Witness]) -> Iterable[
             yield from _as_others_see(one, name, hosts)
 
 
-def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _as_others_see(one: HostFacts, name: str, hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """That others cannot resolve a name need not matter; that they get another host's address does."""
     if sum(str(other.section("names").get("own")) == name for other in hosts) > 1:
         return  # two hosts of one name: neither is wrong
@@ -106,7 +106,7 @@ def _as_others_see(one: Witness, name: str, hosts: Sequence[Witness]) -> Iterabl
             )
 
 
-def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _judge(title: str, told: dict[str, str], hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     by_label = {one.label: one for one in hosts}
     variable = _VARIABLES[title]
     local = {label: a for label, a in told.items() if ipaddress.ip_address(a).is_loopback}
@@ -159,9 +159,9 @@ def _judge(title: str, told: dict[str, str], hosts: Sequence[Witness]) -> Iterab
         )
 
 
-def _mpi(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _mpi(hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """Open MPI tells all addresses, and a peer that has the same one takes itself for the other."""
-    shared: dict[str, list[Witness]] = {}
+    shared: dict[str, list[HostFacts]] = {}
     for one in hosts:
         for address in mpi_addresses(one):
             if not ipaddress.ip_address(address).is_link_local:
@@ -185,9 +185,9 @@ def _mpi(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
             )
 
 
-def _mpi_bridges(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _mpi_bridges(hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """Bridges inside of a host that Open MPI would tell its peers of: nobody outside reaches them, whatever their addresses."""
-    told: dict[str, list[Witness]] = {}
+    told: dict[str, list[HostFacts]] = {}
     for one in hosts:
         addresses = set(mpi_addresses(one))
         for name, facts in one.interfaces.items():
@@ -201,9 +201,9 @@ def _mpi_bridges(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
             yield observe("mpi-uses-a-bridge", labels, interface=name, wanted=_interface(owners[0]))
 
 
-def _interface(witness: Witness, without: str = "") -> str:
+def _interface(host_facts: HostFacts, without: str = "") -> str:
     """An interface that leads outside, to advise."""
-    for name, facts in witness.interfaces.items():
+    for name, facts in host_facts.interfaces.items():
         own = [written.partition("/")[0] for written in facts["addresses"]]
         outward = [a for a in own if not ipaddress.ip_address(a).is_link_local]
         if facts["up"] and not facts["loopback"] and outward and without not in own and not name.startswith(INNER):

@@ -7,15 +7,15 @@ from statistics import median
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness, one_per_network
 
 _APART_S = 5.0
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Against the median of all; what the way there took is taken off first."""
-    told = [one for one in one_per_network(witnesses) if one.clock_ahead is not None]
+    told = [one for one in one_per_network(all_facts) if one.clock_ahead is not None]
     if len(told) < 2:
         return
     middle = median(one.clock_ahead or 0.0 for one in told)

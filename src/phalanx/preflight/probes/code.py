@@ -8,23 +8,23 @@ from typing import Any
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import split_of
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 _SHOWN = 3
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Of the scripts and folders that the user names."""
     for given in options.code:
-        found = {one.label: one.section("code").get(given) for one in witnesses if "code" in one.facts}
+        found = {one.label: one.section("code").get(given) for one in all_facts if "code" in one.facts}
         absent = tuple(label for label, digests in found.items() if digests is None)
         if absent:
             yield observe("code-missing", absent, path=given)
-        yield from _differing(given, [one for one in witnesses if found.get(one.label)], found)
+        yield from _differing(given, [one for one in all_facts if found.get(one.label)], found)
 
 
-def _differing(given: str, told: Sequence[Witness], found: Mapping[str, Any]) -> Iterable[CheckFact]:
+def _differing(given: str, told: Sequence[HostFacts], found: Mapping[str, Any]) -> Iterable[CheckFact]:
     files = sorted({file for one in told for file in found[one.label]})
     odd: dict[str, None] = {}
     different: list[str] = []

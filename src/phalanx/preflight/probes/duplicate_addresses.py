@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.model.ranks import name_all
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import INNER, HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import INNER, Witness, one_per_network
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only what leads outside counts."""
-    addresses: dict[str, list[tuple[Witness, str]]] = {}
-    hardware: dict[str, list[tuple[Witness, str]]] = {}
-    for one in one_per_network(witnesses):
+    addresses: dict[str, list[tuple[HostFacts, str]]] = {}
+    hardware: dict[str, list[tuple[HostFacts, str]]] = {}
+    for one in one_per_network(all_facts):
         for name, facts in one.interfaces.items():
             if facts["loopback"] or not facts["up"] or name.startswith(INNER):
                 continue
@@ -42,7 +42,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
             )
 
 
-def _share_a_network(owners: Sequence[tuple[Witness, str]]) -> bool:
+def _share_a_network(owners: Sequence[tuple[HostFacts, str]]) -> bool:
     seen: set[str] = set()
     for one, name in owners:
         networks = {str(ipaddress.ip_interface(w).network) for w in one.interfaces[name]["addresses"] if ":" not in w}

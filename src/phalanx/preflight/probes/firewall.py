@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import several_hosts
 from phalanx.preflight.check_fact import STORE_CALLED, CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness, one_per_network
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only between hosts: nobody filters loopback."""
-    if not several_hosts(witnesses):
+    if not several_hosts(all_facts):
         return
-    for one in one_per_network(witnesses):
+    for one in one_per_network(all_facts):
         firewall = one.section("firewall")
         port = str(one.place.number or "") if one.place is not None else ""
         if not firewall.get("readable"):
@@ -25,7 +25,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
         if not port.isdigit():
             continue
         for row in firewall.get("closing", ()):
-            if row["hook"] == "input" and _is_listener(one, witnesses) and names_port(row["rule"], int(port)):
+            if row["hook"] == "input" and _is_listener(one, all_facts) and names_port(row["rule"], int(port)):
                 rule = f"{row['rule']} (table {row['table']}, chain {row['chain']})"
                 yield observe(
                     "firewall-rule-on-store-port", (one.label,), port=int(port), rule=rule, unless=STORE_CALLED
@@ -33,9 +33,9 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
                 break
 
 
-def _is_listener(one: Witness, witnesses: Sequence[Witness]) -> bool:
+def _is_listener(one: HostFacts, all_facts: Sequence[HostFacts]) -> bool:
     """Whether the store would be opened on this host; where no ranks are known, it may be any."""
-    ranked = [other for other in witnesses if other.ranks]
+    ranked = [other for other in all_facts if other.ranks]
     return not ranked or any(0 in other.ranks and other.network == one.network for other in ranked)
 
 

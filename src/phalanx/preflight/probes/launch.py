@@ -10,8 +10,8 @@ from phalanx.model import Unchecked
 from phalanx.model.ranks import name_all
 from phalanx.preflight.agreement import split_of, variable
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness, one_per_network
 
 _NODES = ("PET_NNODES", "NNODES", "NNODE", "GROUP_WORLD_SIZE", "SLURM_NNODES")
 _NODE_RANK = ("PET_NODE_RANK", "NODE_RANK", "GROUP_RANK")
@@ -28,9 +28,9 @@ _RIVALS = (
 )
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What nodes are told that does not fit together."""
-    hosts = one_per_network(witnesses)
+    hosts = one_per_network(all_facts)
     yield from _nodes(hosts)
     for what, names in _MEETING.items():
         name, split = next(
@@ -41,10 +41,10 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
             name_of_fact = "rendezvous-id-differs" if what == "id" else "rendezvous-place-differs"
             fields: dict[str, Any] = {} if what == "id" else {"what": what}
             yield observe(name_of_fact, split.odd, name=name, **split.fields(), **fields)
-    yield from _rivals(witnesses)
+    yield from _rivals(all_facts)
 
 
-def _nodes(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
+def _nodes(hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     for name in _NODES:
         split = split_of(hosts, variable(name))
         if split is not None:
@@ -77,20 +77,20 @@ def _nodes(hosts: Sequence[Witness]) -> Iterable[CheckFact]:
                 yield observe("node-rank-out-of-range", tuple(labels), name=name, value=value, size=size, last=size - 1)
 
 
-def _rivals(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
+def _rivals(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """RANK exported by hand, beside the rank that the launcher gives: each library believes another one."""
-    if any(one.variable("TORCHELASTIC_RUN_ID") for one in witnesses):
+    if any(one.variable("TORCHELASTIC_RUN_ID") for one in all_facts):
         return  # torchrun inside of another launcher's step numbers its own processes
     for name, others in _RIVALS:
         for other in others:
             bad = [
                 one
-                for one in witnesses
+                for one in all_facts
                 if (mine := one.variable(name)) is not None
                 and (theirs := one.variable(other)) is not None
                 and mine != theirs
             ]
-            if bad and other.startswith("SLURM") and len(witnesses) == 1:
+            if bad and other.startswith("SLURM") and len(all_facts) == 1:
                 continue  # a batch script's own step is no rank
             if bad:
                 one = bad[0]

@@ -8,8 +8,8 @@ from typing import Any
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import world_size
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 _USUAL_FILES = 1024  # what Linux gives by default: less was chosen by somebody
 _FILES_OF_A_RANK = 256  # libraries, data, logs
@@ -22,22 +22,22 @@ _LOCKED = 64 << 20
 _SMALL_ADDRESS_SPACE = 64 << 30  # frameworks and CUDA map far more than they use
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Host by host; ranks that share a host and its limits say it once."""
-    size = world_size(witnesses) or len(witnesses)
+    size = world_size(all_facts) or len(all_facts)
     seen: set[tuple[str, str]] = set()
-    for one in witnesses:
+    for one in all_facts:
         limits = one.section("limits")
         if not limits:
             continue
-        for reading in _of(one, limits, size):
-            key = (one.host, f"{reading.fact.id} {sorted(reading.fact.fields.items())}")
+        for check_fact in _of(one, limits, size):
+            key = (one.host, f"{check_fact.fact.id} {sorted(check_fact.fact.fields.items())}")
             if key not in seen:
                 seen.add(key)
-                yield reading
+                yield check_fact
 
 
-def _of(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
+def _of(one: HostFacts, limits: Any, size: int) -> Iterable[CheckFact]:
     yield from _files(one, limits, size)
     processes, hard = limits.get("nproc") or (None, None)
     if processes is not None and processes < _FEW_PROCESSES and one.section("who").get("uid") != 0:
@@ -57,7 +57,7 @@ def _of(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
             yield observe("container-memory-low", (one.label,), left=_size(max(left, 0)), limit=_size(group["memory"]))
 
 
-def _files(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
+def _files(one: HostFacts, limits: Any, size: int) -> Iterable[CheckFact]:
     soft, hard = limits.get("nofile") or (None, None)
     needed = _FILES_OF_A_RANK + _FILES_OF_A_PEER * size
     if soft is not None and soft < max(_USUAL_FILES, needed):
@@ -75,7 +75,7 @@ def _files(one: Witness, limits: Any, size: int) -> Iterable[CheckFact]:
         )
 
 
-def _shared_memory(one: Witness, limits: Any) -> Iterable[CheckFact]:
+def _shared_memory(one: HostFacts, limits: Any) -> Iterable[CheckFact]:
     shm = limits.get("shm")
     if shm is None:
         yield observe("shared-memory-small", (one.label,), absent=True)

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness, one_per_network
 
 _DAEMONS = ("prted", "orted")  # of Open MPI 5 and of earlier ones
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only where mpirun is to start the job from one of the hosts, and not yet has."""
-    hosts = [one for one in one_per_network(witnesses) if one.section("programs")]
+    hosts = [one for one in one_per_network(all_facts) if one.section("programs")]
     if options.launch.program != "mpirun" or len(hosts) < 2:
         return
     prefix = options.launch.prefix

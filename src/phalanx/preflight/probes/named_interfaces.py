@@ -10,19 +10,19 @@ from phalanx.model.ranks import name_all
 from phalanx.preflight.advertised import nccl_admits, nccl_interfaces
 from phalanx.preflight.agreement import several_hosts
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import INNER, HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import INNER, Witness, one_per_network
 
 # Lists of exact names, separated by commas.
 _EXACT = ("GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include")  # fmt: skip
 _NCCL = ("NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """On every host; what two ranks of a host are told alike is said once."""
     seen: set[tuple[str, str, str]] = set()
-    many = several_hosts(witnesses)
-    for one in witnesses:
+    many = several_hosts(all_facts)
+    for one in all_facts:
         if not one.interfaces:
             continue
         for variable in (*_EXACT, *_NCCL):
@@ -31,7 +31,7 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
                 seen.add((one.network, variable, value))
                 yield from _one(one, variable, value, many)
     for variable in _EXACT:
-        yield from _networks(one_per_network(witnesses), variable)
+        yield from _networks(one_per_network(all_facts), variable)
 
 
 def _is_nccl_syntax_elsewhere(variable: str, value: str) -> bool:
@@ -39,7 +39,7 @@ def _is_nccl_syntax_elsewhere(variable: str, value: str) -> bool:
     return variable not in _NCCL and value[:1] in "^="
 
 
-def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[CheckFact]:
+def _one(one: HostFacts, variable: str, value: str, many: bool) -> Iterable[CheckFact]:
     has = ", ".join(name for name, facts in one.interfaces.items() if facts["addresses"]) or "none with an address"
     good = _outward(one)
     best = good[0] if good else ""
@@ -84,7 +84,7 @@ def _one(one: Witness, variable: str, value: str, many: bool) -> Iterable[CheckF
         yield observe("interface-loopback", (one.label,), variable=variable, value=value, good=best)
 
 
-def _is_network_of(one: Witness, part: str) -> bool:
+def _is_network_of(one: HostFacts, part: str) -> bool:
     """Open MPI also takes networks: `10.0.0.0/8`."""
     try:
         wanted = ipaddress.ip_network(part, strict=False)
@@ -93,9 +93,9 @@ def _is_network_of(one: Witness, part: str) -> bool:
     return "/" in part and any(ipaddress.ip_address(address) in wanted for address in one.addresses(loopback=True))
 
 
-def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[CheckFact]:
+def _networks(hosts: Sequence[HostFacts], variable: str) -> Iterable[CheckFact]:
     """Whether the interfaces chosen lie in one network; where a host has one in the majority's network, it is told."""
-    places: dict[str, list[Witness]] = {}
+    places: dict[str, list[HostFacts]] = {}
     for one in hosts:
         name = (one.variable(variable) or "").split(",")[0]
         facts = one.interfaces.get(name)
@@ -130,17 +130,17 @@ def _networks(hosts: Sequence[Witness], variable: str) -> Iterable[CheckFact]:
             )
 
 
-def _in_network(witness: Witness, network: str) -> str | None:
+def _in_network(host_facts: HostFacts, network: str) -> str | None:
     wanted = ipaddress.ip_network(network)
-    for name, facts in witness.interfaces.items():
+    for name, facts in host_facts.interfaces.items():
         if any(ipaddress.ip_interface(written).network == wanted for written in facts["addresses"]):
             return name
     return None
 
 
-def _outward(witness: Witness) -> list[str]:
+def _outward(host_facts: HostFacts) -> list[str]:
     return [
         name
-        for name, facts in witness.interfaces.items()
+        for name, facts in host_facts.interfaces.items()
         if facts["up"] and facts["addresses"] and not facts["loopback"] and not name.startswith(INNER)
     ]

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Of the paths that the user names."""
     for path in options.paths:
-        told = {one.label: one.section("paths")[path] for one in witnesses if path in one.section("paths")}
+        told = {one.label: one.section("paths")[path] for one in all_facts if path in one.section("paths")}
         absent = tuple(label for label, facts in told.items() if not facts["exists"])
         if absent:
             yield observe("path-missing", absent, path=path)
         refused = tuple(label for label, facts in told.items() if facts["exists"] and not facts["writable"])
         if refused:
             users = ", ".join(
-                dict.fromkeys(str(one.section("who").get("user")) for one in witnesses if one.label in refused)
+                dict.fromkeys(str(one.section("who").get("user")) for one in all_facts if one.label in refused)
             )
             yield observe("path-not-writable", refused, path=path, user=users)
         for label, facts in told.items():

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.agent.names import configured
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 _PROXY = ("grpc_proxy", "https_proxy", "http_proxy")  # in the order in which gRPC asks
 _EXCEPT = ("no_grpc_proxy", "no_proxy")
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only where TF_CONFIG tells that tasks speak gRPC."""
-    for one in witnesses:
+    for one in all_facts:
         if not one.variable("TF_CONFIG"):
             continue
         proxy = next((name for name in _PROXY if one.variable(name)), None)

@@ -8,8 +8,8 @@ from phalanx.model import Unchecked
 from phalanx.model.ranks import name_ranks
 from phalanx.preflight.agreement import split_of, world_size
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 # Rank and size by launcher; the first pair of which both are set holds.
 _PAIRS = (
@@ -21,19 +21,19 @@ _PAIRS = (
 )
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with who is who."""
-    yield from _not_numbers(witnesses)
-    yield from _unset(witnesses)
+    yield from _not_numbers(all_facts)
+    yield from _unset(all_facts)
     for rank_name, size_name in _PAIRS:
-        told = [one for one in witnesses if _number(one, rank_name) is not None and one.variable(size_name) is not None]
+        told = [one for one in all_facts if _number(one, rank_name) is not None and one.variable(size_name) is not None]
         if told and not (rank_name == "RANK" and _is_overruled(told)):
-            yield from _numbering(told, rank_name, size_name, witnesses, options)
+            yield from _numbering(told, rank_name, size_name, all_facts, options)
             break
-    yield from _local(witnesses)
+    yield from _local(all_facts)
 
 
-def _is_overruled(told: Sequence[Witness]) -> bool:
+def _is_overruled(told: Sequence[HostFacts]) -> bool:
     """RANK was exported to all alike, and the launcher knows better: that is said where the two are compared."""
     names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
     return any(
@@ -41,19 +41,19 @@ def _is_overruled(told: Sequence[Witness]) -> bool:
     )
 
 
-def _not_numbers(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
+def _not_numbers(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"):
-        bad = [one for one in witnesses if one.variable(name) is not None and _number(one, name) is None]
+        bad = [one for one in all_facts if one.variable(name) is not None and _number(one, name) is None]
         for value in dict.fromkeys(one.variable(name) or "" for one in bad):
             where = tuple(one.label for one in bad if (one.variable(name) or "") == value)
             yield observe("rank-not-a-number", where, name=name, value=repr(value))
 
 
-def _unset(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
-    """RANK or WORLD_SIZE that a party lacks, though it has the rest of a job's variables and the others have it."""
+def _unset(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
+    """RANK or WORLD_SIZE that a target lacks, though it has the rest of a job's variables and the others have it."""
     for name, other in (("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")):
-        having = [one for one in witnesses if one.variable(name) is not None]
-        lacking = [one for one in witnesses if one.variable(name) is None and one.variable(other) is not None]
+        having = [one for one in all_facts if one.variable(name) is not None]
+        lacking = [one for one in all_facts if one.variable(name) is None and one.variable(other) is not None]
         if lacking and len(having) > len(lacking):
             where = tuple(one.label for one in lacking)
             right = having[0].variable(name) if name == "WORLD_SIZE" else ""
@@ -61,7 +61,7 @@ def _unset(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
 
 
 def _numbering(
-    told: Sequence[Witness], rank_name: str, size_name: str, witnesses: Sequence[Witness], options: CheckOptions
+    told: Sequence[HostFacts], rank_name: str, size_name: str, all_facts: Sequence[HostFacts], options: CheckOptions
 ) -> Iterable[CheckFact | Unchecked]:
     split = split_of(told, lambda one: one.variable(size_name))
     if split is not None:
@@ -93,26 +93,26 @@ def _numbering(
                 size=size,
                 last=size - 1,
             )
-    yield from _absent(told, holders, size, size_name, witnesses)
+    yield from _absent(told, holders, size, size_name, all_facts)
 
 
 def _absent(
-    told: Sequence[Witness],
+    told: Sequence[HostFacts],
     holders: dict[int, list[str]],
     size: int | None,
     size_name: str,
-    witnesses: Sequence[Witness],
+    all_facts: Sequence[HostFacts],
 ) -> Iterable[CheckFact | Unchecked]:
     if size is None:
         return
     absent = sorted(set(range(size)) - set(holders))
     if not absent or len(told) >= size:
         return  # as many as there should be: if one is missing, another is wrong, and that was said
-    if len(witnesses) == 1:
+    if len(all_facts) == 1:
         yield Unchecked(
             f"{name_ranks(absent)} of {size}", "all ranks: run it under your launcher in place of the script"
         )
-    elif len(told) == len(witnesses) and all(
+    elif len(told) == len(all_facts) and all(
         (_number(one, "LOCAL_WORLD_SIZE") or 1) == 1 or _is_whole_node(one, told) for one in told
     ):
         yield observe(
@@ -125,16 +125,16 @@ def _absent(
             seen=name_ranks(holders),
         )
     else:
-        yield Unchecked(f"{name_ranks(absent)} of {size}", "all ranks: one party a rank, not one a host")
+        yield Unchecked(f"{name_ranks(absent)} of {size}", "all ranks: one target a rank, not one a host")
 
 
-def _is_whole_node(one: Witness, told: Sequence[Witness]) -> bool:
-    """Whether all ranks of its node are among the parties."""
+def _is_whole_node(one: HostFacts, told: Sequence[HostFacts]) -> bool:
+    """Whether all ranks of its node are among the targets."""
     return sum(other.network == one.network for other in told) >= (_number(one, "LOCAL_WORLD_SIZE") or 1)
 
 
-def _local(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
-    for one in witnesses:
+def _local(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
+    for one in all_facts:
         local, count = _number(one, "LOCAL_RANK"), _number(one, "LOCAL_WORLD_SIZE")
         if local is not None and count is not None and local >= count:
             yield observe(
@@ -147,7 +147,7 @@ def _local(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
                 last=count - 1,
             )
     places: dict[tuple[str, int], list[str]] = {}
-    for one in witnesses:
+    for one in all_facts:
         if (local := _number(one, "LOCAL_RANK")) is not None and _number(one, "RANK") is not None:
             places.setdefault((one.network, local), []).append(one.label)
     for (_, local), labels in places.items():
@@ -155,6 +155,6 @@ def _local(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
             yield observe("rank-duplicate", tuple(labels), name="LOCAL_RANK", value=str(local), count=len(labels))
 
 
-def _number(witness: Witness, name: str) -> int | None:
-    value = (witness.variable(name) or "").strip()
+def _number(host_facts: HostFacts, name: str) -> int | None:
+    value = (host_facts.variable(name) or "").strip()
     return int(value) if value.isdigit() else None

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import split_of_variable
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 # Ranks that choose another algorithm, protocol or number of channels wait for messages that nobody sends.
 _HANG = (
@@ -28,12 +28,12 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Not set counts as a value: the library then chooses by itself."""
     for harm, names in (("hang", _HANG), ("slow", _SLOW), ("numbers", _NUMBERS)):
         for name in names:
-            split = split_of_variable(witnesses, name)
+            split = split_of_variable(all_facts, name)
             if split is not None:
                 accused = split.odd if split.common else ()
-                harmed = () if accused else tuple(one.label for one in witnesses)
+                harmed = () if accused else tuple(one.label for one in all_facts)
                 yield observe("setting-differs", accused, harmed, name=name, harm=harm, **split.fields())

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """On every host; the current folder is that of the job under a launcher."""
-    for one in witnesses:
+    for one in all_facts:
         for name, told in one.section("shadows").items():
             yield observe("framework-shadowed", (one.label,), name=name, file=told["file"], installed=told["installed"])

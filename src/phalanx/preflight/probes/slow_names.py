@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness, one_per_network
 
 _SLOW_S = 1.0
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Only what was answered at last, or not at all: a name that does not exist is another matter."""
-    for one in one_per_network(witnesses):
+    for one in one_per_network(all_facts):
         asked = one.section("names").get("asked", {})
         slow = {name: told for name, told in asked.items() if float(told.get("seconds") or 0.0) > _SLOW_S}
         if not slow or len(slow) < len([name for name in asked if not _is_address(name)]):

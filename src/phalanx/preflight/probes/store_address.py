@@ -13,23 +13,23 @@ from phalanx.model.ranks import name_all
 from phalanx.preflight.agent.names import NO_ANSWER
 from phalanx.preflight.agreement import address_for_others, several_hosts, split_of_variable
 from phalanx.preflight.check_fact import STORE_REACHED, CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts, Place, one_per_network
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Place, Witness, one_per_network
 
 _NAME = "MASTER_ADDR"
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with where the ranks are to meet."""
-    yield from _missing(witnesses)
-    told = [witness for witness in witnesses if witness.variable(_NAME)]
+    yield from _missing(all_facts)
+    told = [host_facts for host_facts in all_facts if host_facts.variable(_NAME)]
     split = split_of_variable(told, _NAME)
     if split is not None:
-        zero = _host_of_rank_zero(witnesses)
-        address = address_for_others(zero, witnesses) if zero is not None and several_hosts(witnesses) else None
+        zero = _host_of_rank_zero(all_facts)
+        address = address_for_others(zero, all_facts) if zero is not None and several_hosts(all_facts) else None
         yield observe("master-addr-differs", split.odd, zero=address, **split.fields())
-    places: dict[Place, list[Witness]] = {}
-    for one in witnesses:
+    places: dict[Place, list[HostFacts]] = {}
+    for one in all_facts:
         if one.place is not None and (split is None or one.place.address == split.common):  # the odd ones were named
             places.setdefault(replace(one.place, port=""), []).append(one)
     for place, there in places.items():
@@ -37,14 +37,14 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
         if place.is_endpoint and len(there) < max(alike):
             continue  # that endpoints differ is said where torchrun's settings are compared
         assert there[0].place is not None
-        yield from _value(there[0].place, there, witnesses)
+        yield from _value(there[0].place, there, all_facts)
 
 
-def _missing(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
+def _missing(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """Ranks of one job that were told of a world but not where it meets."""
     lacking = [
         one
-        for one in witnesses
+        for one in all_facts
         if one.variable("RANK") is not None
         and (one.variable("WORLD_SIZE") or "").isdigit()
         and int(one.variable("WORLD_SIZE") or 1) > 1
@@ -52,15 +52,15 @@ def _missing(witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
     ]
     if not lacking:
         return
-    first = next((one for one in witnesses if 0 in one.ranks), None)
-    value = next((one.variable(_NAME) for one in witnesses if one.variable(_NAME)), None)
+    first = next((one for one in all_facts if 0 in one.ranks), None)
+    value = next((one.variable(_NAME) for one in all_facts if one.variable(_NAME)), None)
     if value is None and first is not None:
-        value = address_for_others(first, witnesses) if several_hosts(witnesses) else "127.0.0.1"
+        value = address_for_others(first, all_facts) if several_hosts(all_facts) else "127.0.0.1"
     labels = tuple(one.label for one in lacking)
     yield observe("master-addr-unset", labels, value=value)
 
 
-def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[CheckFact | Unchecked]:
+def _value(place: Place, told: Sequence[HostFacts], all_facts: Sequence[HostFacts]) -> Iterable[CheckFact | Unchecked]:
     value = place.address
     labels = tuple(one.label for one in told)
     unresolved = [one for one in told if _is_unknown(one.lookup(value))]
@@ -68,8 +68,8 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         where = tuple(one.label for one in unresolved)
         error = str((unresolved[0].lookup(value) or {}).get("error") or "no address")
         known = next((address for one in told for address in (one.lookup(value) or {}).get("addresses", ())), None)
-        owner = _host_of_rank_zero(witnesses)
-        address = known or (address_for_others(owner, witnesses) if owner is not None else "")
+        owner = _host_of_rank_zero(all_facts)
+        address = known or (address_for_others(owner, all_facts) if owner is not None else "")
         yield observe(
             "master-addr-unresolvable",
             where,
@@ -81,8 +81,8 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
             address=_to_write(place, address),
         )
         return
-    if not several_hosts(witnesses):
-        if len(witnesses) == 1 and not all(witnesses[0].owns(address) for address in _addresses(witnesses[0], value)):
+    if not several_hosts(all_facts):
+        if len(all_facts) == 1 and not all(all_facts[0].owns(address) for address in _addresses(all_facts[0], value)):
             yield Unchecked(
                 f"whether {place.variable}={value} is rank 0's host",
                 "the other hosts: --hosts, or run it under your launcher",
@@ -90,11 +90,11 @@ def _value(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
         return
     loopback = [one for one in told if _all_loopback(_addresses(one, value))]
     if len({one.network for one in loopback}) > 1 or (loopback and _is_loopback_name(value)):
-        yield _loopback(place, labels, witnesses)
+        yield _loopback(place, labels, all_facts)
         return
     yield from _no_way(told, place)
     if not place.is_drivers:
-        yield from _owner(place, told, witnesses)
+        yield from _owner(place, told, all_facts)
 
 
 def _is_unknown(found: Mapping[str, Any] | None) -> bool:
@@ -107,10 +107,10 @@ def _to_write(place: Place, address: str) -> str:
     return place.written(address) if address else ""
 
 
-def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness]) -> CheckFact:
-    owner = _host_of_rank_zero(witnesses)
-    address = address_for_others(owner, witnesses) if owner is not None else ""
-    hosts = one_per_network(witnesses)
+def _loopback(place: Place, labels: tuple[str, ...], all_facts: Sequence[HostFacts]) -> CheckFact:
+    owner = _host_of_rank_zero(all_facts)
+    address = address_for_others(owner, all_facts) if owner is not None else ""
+    hosts = one_per_network(all_facts)
     return observe(
         "master-addr-loopback",
         labels,
@@ -122,11 +122,11 @@ def _loopback(place: Place, labels: tuple[str, ...], witnesses: Sequence[Witness
     )
 
 
-def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) -> Iterable[CheckFact | Unchecked]:
+def _owner(place: Place, told: Sequence[HostFacts], all_facts: Sequence[HostFacts]) -> Iterable[CheckFact | Unchecked]:
     """Whose address it is, as each host sees it."""
     value = place.address
-    zero = _host_of_rank_zero(witnesses)
-    hosts = one_per_network(witnesses)
+    zero = _host_of_rank_zero(all_facts)
+    hosts = one_per_network(all_facts)
     # Loopback in rank 0's own view of its name is no fault here: the store listens on all of its addresses.
     seen = {one.label: [a for a in _addresses(one, value) if not _all_loopback([a])] for one in one_per_network(told)}
     everything = list(dict.fromkeys(address for addresses in seen.values() for address in addresses))
@@ -141,7 +141,7 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
             seen=", ".join(everything[:3]),
             count=len(hosts),
             has=has,
-            address=_to_write(place, address_for_others(zero, witnesses) if zero is not None else ""),
+            address=_to_write(place, address_for_others(zero, all_facts) if zero is not None else ""),
             unless=STORE_REACHED,  # by way of a load balancer, a service of Kubernetes, a forwarded port
         )
         return
@@ -161,12 +161,12 @@ def _owner(place: Place, told: Sequence[Witness], witnesses: Sequence[Witness]) 
             value=place.written(value),
             owner=wrong.host,
             zero=zero.host,
-            address=_to_write(place, address_for_others(zero, witnesses)),
+            address=_to_write(place, address_for_others(zero, all_facts)),
         )
 
 
 def _partly_wrong(
-    place: Place, seen: dict[str, list[str]], owned: dict[str, Witness | None], zero: Witness | None
+    place: Place, seen: dict[str, list[str]], owned: dict[str, HostFacts | None], zero: HostFacts | None
 ) -> Iterable[CheckFact]:
     """A name that is right on some hosts only, or that has a dead address beside a live one."""
     given: dict[str, Any] = {"variable": place.variable, "value": place.written(place.address)}
@@ -210,9 +210,9 @@ def _partly_wrong(
             )
 
 
-def _no_way(told: Sequence[Witness], place: Place) -> Iterable[CheckFact]:
+def _no_way(told: Sequence[HostFacts], place: Place) -> Iterable[CheckFact]:
     """Hosts that know no way to any of its addresses."""
-    lost: dict[str, list[Witness]] = {}
+    lost: dict[str, list[HostFacts]] = {}
     for one in told:
         ways = (one.lookup(place.address) or {}).get("from", {})
         if ways and not any(ways.values()):
@@ -229,17 +229,17 @@ def _no_way(told: Sequence[Witness], place: Place) -> Iterable[CheckFact]:
         )
 
 
-def _host_of_rank_zero(witnesses: Sequence[Witness]) -> Witness | None:
+def _host_of_rank_zero(all_facts: Sequence[HostFacts]) -> HostFacts | None:
     """By its rank; where only nodes are numbered, node 0, unless the nodes agree on a place by themselves."""
-    found = next((one for one in witnesses if 0 in one.ranks), None)
-    if found is None and not any(one.ranks or one.variable("PET_RDZV_BACKEND") for one in witnesses):
+    found = next((one for one in all_facts if 0 in one.ranks), None)
+    if found is None and not any(one.ranks or one.variable("PET_RDZV_BACKEND") for one in all_facts):
         names = ("PET_NODE_RANK", "NODE_RANK")
-        found = next((one for one in witnesses if any(one.variable(name) == "0" for name in names)), None)
+        found = next((one for one in all_facts if any(one.variable(name) == "0" for name in names)), None)
     return found
 
 
-def _addresses(witness: Witness, name: str) -> list[str]:
-    found = witness.lookup(name)
+def _addresses(host_facts: HostFacts, name: str) -> list[str]:
+    found = host_facts.lookup(name)
     return [str(address) for address in found["addresses"]] if found else []
 
 

@@ -8,17 +8,17 @@ from phalanx.model import Unchecked
 from phalanx.model.ranks import name_all
 from phalanx.preflight.agreement import several_hosts, split_of
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.tf_cluster import Cluster, Task, read_cluster
-from phalanx.preflight.witness import Witness
 
-Told = Sequence[tuple[Witness, Cluster]]
+Told = Sequence[tuple[HostFacts, Cluster]]
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """Every task by itself, then all against one another."""
-    sound: list[tuple[Witness, Cluster]] = []
-    for one in witnesses:
+    sound: list[tuple[HostFacts, Cluster]] = []
+    for one in all_facts:
         if not (value := one.variable("TF_CONFIG")):
             continue
         found = read_cluster(value)
@@ -26,30 +26,30 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
             sound.append((one, found))
         else:
             yield observe("tf-config-unusable", (one.label,), problem=found)
-    yield from _places(sound, witnesses)
+    yield from _places(sound, all_facts)
     if not sound:
         return
     clusters = {one.label: str(cluster) for one, cluster in sound}
     split = split_of([one for one, _ in sound], lambda one: clusters[one.label])
     if split is not None:
         yield observe("tf-clusters-differ", split.odd, told=split.told())
-    lacking = tuple(one.label for one in witnesses if not one.variable("TF_CONFIG"))
+    lacking = tuple(one.label for one in all_facts if not one.variable("TF_CONFIG"))
     if lacking and len(sound) > 1:
         yield observe("tf-config-missing", lacking, count=len(sound))
     for one, cluster in sound:
-        yield from _own_address(one, cluster.own, witnesses)
+        yield from _own_address(one, cluster.own, all_facts)
         if split is None:
             yield from _others(one, cluster, sound)
 
 
-def _places(sound: Told, witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
+def _places(sound: Told, all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     taken: dict[str, list[str]] = {}
     for one, cluster in sound:
         taken.setdefault(cluster.own.place, []).append(one.label)
     for place, labels in taken.items():
         if len(labels) > 1:
             yield observe("tf-place-taken-twice", tuple(labels), count=len(labels), place=place)
-    if len(sound) < 2 or len(sound) < len(witnesses):
+    if len(sound) < 2 or len(sound) < len(all_facts):
         return
     harmed = tuple(one.label for one, _ in sound)
     tasks = sound[0][1].tasks
@@ -62,7 +62,7 @@ def _places(sound: Told, witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
         yield observe("tf-endpoint-twice", (), harmed, endpoint=twice)
 
 
-def _own_address(one: Witness, own: Task, witnesses: Sequence[Witness]) -> Iterable[CheckFact]:
+def _own_address(one: HostFacts, own: Task, all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
     if not own.endpoint:
         return
     found = one.lookup(own.host)
@@ -73,7 +73,7 @@ def _own_address(one: Witness, own: Task, witnesses: Sequence[Witness]) -> Itera
         yield observe("tf-endpoint-unresolvable", accused, endpoint=own.endpoint, task=own.place, own=has)
     elif addresses and one.interfaces and not any(one.owns(address) for address in addresses):
         yield observe("tf-address-not-own", accused, task=own.place, endpoint=own.endpoint, has=has)
-    elif several_hosts(witnesses) and own.host in ("localhost", "127.0.0.1", "::1"):
+    elif several_hosts(all_facts) and own.host in ("localhost", "127.0.0.1", "::1"):
         yield observe("tf-address-loopback", accused, task=own.place, endpoint=own.endpoint, own=has)
     row = next((row for row in one.section("ports").get("listening", ()) if row["port"] == own.port), None)
     if row is not None:
@@ -83,10 +83,10 @@ def _own_address(one: Witness, own: Task, witnesses: Sequence[Witness]) -> Itera
         yield observe("tf-port-in-use", accused, port=own.port, task=own.place, pid=pid, command=command, user=user)
 
 
-def _others(one: Witness, cluster: Cluster, sound: Told) -> Iterable[CheckFact]:
+def _others(one: HostFacts, cluster: Cluster, sound: Told) -> Iterable[CheckFact]:
     """What this host takes the other tasks' names for."""
     places = [found.own.place for _, found in sound]  # of a place that is taken twice nobody is the owner
-    owners = {found.own.place: witness for witness, found in sound if places.count(found.own.place) == 1}
+    owners = {found.own.place: host_facts for host_facts, found in sound if places.count(found.own.place) == 1}
     for task in cluster.tasks:
         found = one.lookup(task.host)
         owner = owners.get(task.place)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import split_of
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.host_facts import HostFacts
 from phalanx.preflight.options import CheckOptions
-from phalanx.preflight.witness import Witness
 
 # A difference in these breaks or skews jobs: protocols between ranks, pickles, numerics of one rank.
 _PACKAGES = (
@@ -17,10 +17,10 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
-    """One reading for each thing that differs."""
-    told = [one for one in witnesses if one.section("versions")]
-    questions: list[tuple[str, Callable[[Witness], str | None]]] = [("Python", _python)]
+def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
+    """One fact for each thing that differs."""
+    told = [one for one in all_facts if one.section("versions")]
+    questions: list[tuple[str, Callable[[HostFacts], str | None]]] = [("Python", _python)]
     questions += [(name, lambda one, name=name: _package(one, name)) for name in _PACKAGES]  # type: ignore[misc]
     questions += [
         ("the NVIDIA driver", lambda one: one.section("versions").get("driver") or None),
@@ -40,18 +40,18 @@ def examine(witnesses: Sequence[Witness], options: CheckOptions) -> Iterable[Che
     yield from _missing(told)
 
 
-def _python(one: Witness) -> str | None:
+def _python(one: HostFacts) -> str | None:
     """The agent's interpreter stands for the job's only where nobody was asked to use another one."""
     version = str(one.section("versions").get("python") or "")
     return ".".join(version.split(".")[:2]) or None
 
 
-def _package(one: Witness, name: str) -> str | None:
+def _package(one: HostFacts, name: str) -> str | None:
     found: dict[str, str] = one.section("versions").get("packages", {})
     return found.get(name)
 
 
-def _missing(told: Sequence[Witness]) -> Iterable[CheckFact]:
+def _missing(told: Sequence[HostFacts]) -> Iterable[CheckFact]:
     """A framework that most hosts have and some lack."""
     for name in ("torch", "tensorflow", "horovod", "jax", "keras"):
         lacking = [one.label for one in told if _package(one, name) is None]
@@ -68,5 +68,5 @@ def _missing(told: Sequence[Witness]) -> Iterable[CheckFact]:
             )
 
 
-def _interpreter(told: Sequence[Witness], label: str) -> str:
+def _interpreter(told: Sequence[HostFacts], label: str) -> str:
     return str(next(one for one in told if one.label == label).section("who").get("executable") or "python3")

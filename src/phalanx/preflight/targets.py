@@ -13,7 +13,7 @@ from typing import Any
 from phalanx.preflight.channels import AgentError, AgentTimeoutError, Channel, LocalChannel, StreamChannel
 from phalanx.preflight.packing import BOOTSTRAP, shell_command
 
-__all__ = ["AgentError", "AgentTimeoutError", "Failure", "Party", "by_command", "by_ssh", "start_all", "this_machine"]
+__all__ = ["AgentError", "AgentTimeoutError", "Failure", "Target", "by_command", "by_ssh", "start_all", "this_machine"]
 
 _MOST_AT_ONCE = 64
 _SMALL_SEGMENTS = Path(__file__).with_name("small_segments.py")
@@ -21,8 +21,8 @@ SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "Log
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
-    """A host or a rank that can be asked. `label` is unique among the parties."""
+class Target:
+    """A host or a rank that can be asked. `label` is unique among the targets."""
 
     label: str
     host: str
@@ -33,8 +33,8 @@ class Party:
         """The answers to one request, from any thread. Raises AgentError."""
         return self.channel.ask(verb, args, timeout)
 
-    def renamed(self, label: str, host: str, ranks: tuple[int, ...]) -> Party:
-        """The same party under what its facts say it is."""
+    def renamed(self, label: str, host: str, ranks: tuple[int, ...]) -> Target:
+        """The same target under what its facts say it is."""
         return replace(self, label=label, host=host, ranks=ranks)
 
     def close(self) -> None:
@@ -53,23 +53,23 @@ class Failure:
     timed_out: bool = False
 
 
-def this_machine(label: str = "") -> Party:
+def this_machine(label: str = "") -> Target:
     """The agent in this process."""
-    return Party(label, label, (), LocalChannel())
+    return Target(label, label, (), LocalChannel())
 
 
-def by_ssh(host: str, python: str | None, timeout: float) -> Party | Failure:
+def by_ssh(host: str, python: str | None, timeout: float) -> Target | Failure:
     """Over the system's ssh with the user's own configuration, without ever asking for a password."""
     found = _start(host, "ssh", ["ssh", *SSH_OPTIONS, host, shell_command(python)], timeout)
-    if isinstance(found, Party) or not (found.timed_out or "timed out" in found.said):
+    if isinstance(found, Target) or not (found.timed_out or "timed out" in found.said):
         return found
     # Where large packets vanish, the handshake hangs: with small ones it comes through, and the probes say what is wrong.
     proxy = f"ProxyCommand={shlex.quote(sys.executable)} {shlex.quote(str(_SMALL_SEGMENTS))} %h %p"
     again = _start(host, "ssh", ["ssh", *SSH_OPTIONS, "-o", proxy, host, shell_command(python)], timeout)
-    return again if isinstance(again, Party) else found
+    return again if isinstance(again, Target) else found
 
 
-def by_command(host: str, template: str, python: str | None, timeout: float) -> Party | Failure:
+def by_command(host: str, template: str, python: str | None, timeout: float) -> Target | Failure:
     """Behind a command that runs what follows it on the host, as `kubectl exec -i {host} --` does."""
     try:
         words = shlex.split(template.replace("{host}", host))
@@ -78,7 +78,7 @@ def by_command(host: str, template: str, python: str | None, timeout: float) -> 
     return _start(host, "command", [*words, python or "python3", "-c", BOOTSTRAP], timeout)
 
 
-def _start(host: str, way: str, command: Sequence[str], timeout: float) -> Party | Failure:
+def _start(host: str, way: str, command: Sequence[str], timeout: float) -> Target | Failure:
     try:
         channel = StreamChannel(command)
     except AgentError as error:
@@ -89,14 +89,14 @@ def _start(host: str, way: str, command: Sequence[str], timeout: float) -> Party
         timed_out = isinstance(error, AgentTimeoutError)
         channel.close()
         return Failure(host, way, str(error), channel.status, timed_out)
-    return Party(host, host, (), channel)
+    return Target(host, host, (), channel)
 
 
-def start_all(starters: Sequence[Callable[[], Party | Failure]]) -> tuple[list[Party], list[Failure]]:
+def start_all(starters: Sequence[Callable[[], Target | Failure]]) -> tuple[list[Target], list[Failure]]:
     """All at once: the time is that of the slowest."""
     if not starters:
         return [], []
     with ThreadPoolExecutor(min(len(starters), _MOST_AT_ONCE)) as pool:
         found = list(pool.map(lambda start: start(), starters))
-    parties = [one for one in found if isinstance(one, Party)]
-    return parties, [one for one in found if isinstance(one, Failure)]
+    targets = [one for one in found if isinstance(one, Target)]
+    return targets, [one for one in found if isinstance(one, Failure)]

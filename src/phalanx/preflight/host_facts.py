@@ -1,4 +1,4 @@
-"""One party's facts, with the questions that probes ask of them."""
+"""One target's facts, with the questions that probes ask of them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Witness:
-    """What one party told. Not slotted: what is asked often is kept."""
+class HostFacts:
+    """What one target told. Not slotted: what is asked often is kept."""
 
     label: str
     host: str
@@ -58,7 +58,7 @@ class Witness:
     facts: Mapping[str, Any]
     clock_ahead: float | None = None  # seconds that its clock is ahead of ours
     clock_error: float = 0.0  # by how much that may be wrong
-    resolved: Mapping[str, Any] = field(default_factory=dict)  # the other parties' names, looked up here
+    resolved: Mapping[str, Any] = field(default_factory=dict)  # the other targets' names, looked up here
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
@@ -151,7 +151,7 @@ class Witness:
 
     @property
     def network(self) -> str:
-        """Equal for parties that share one network stack."""
+        """Equal for targets that share one network stack."""
         who = self.section("who")
         return f"{who.get('boot')} {who.get('network')}"
 
@@ -165,9 +165,9 @@ def rank_of(variables: Mapping[str, str]) -> int | None:
     return None
 
 
-def one_per_network(witnesses: Iterable[Witness]) -> list[Witness]:
-    """The first witness of each network stack: what is true of a host is said once."""
-    found: dict[str, Witness] = {}
-    for witness in witnesses:
-        found.setdefault(witness.network, witness)
+def one_per_network(all_facts: Iterable[HostFacts]) -> list[HostFacts]:
+    """The first facts of each network stack: what is true of a host is said once."""
+    found: dict[str, HostFacts] = {}
+    for host_facts in all_facts:
+        found.setdefault(host_facts.network, host_facts)
     return list(found.values())
