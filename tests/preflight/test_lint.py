@@ -148,11 +148,28 @@ def test_good_values_are_left_alone(name: str, value: str) -> None:
     assert texts(misparsed, host_facts("h1", {name: value})) == []
 
 
+def test_a_component_of_open_mpi_that_is_misspelt() -> None:
+    (found,) = texts(misparsed, host_facts("h1", {"OMPI_MCA_btl": "^self,tpc"}))
+    assert found.startswith("OMPI_MCA_btl=^self,tpc on h1: Open MPI has no tpc; it knows self, tcp,")
+    (fact,) = misparsed.examine([host_facts("h1", {"OMPI_MCA_btl": "^self,tpc"})], CheckOptions())
+    assert isinstance(fact, CheckFact)
+    assert fact.fact.fields["right"] == "^self,tcp"
+
+
+@pytest.mark.parametrize("value", ["tcp,self,vader", "^openib", "vendor_btl", "ob1"])
+def test_components_that_are_right_or_of_a_vendor_are_left_alone(value: str) -> None:
+    assert texts(misparsed, host_facts("h1", {"OMPI_MCA_btl": value})) == []
+
+
+@pytest.mark.parametrize("name", ["OMPI_btl_tcp_if_include", "MCA_btl_tcp_if_include"])
+def test_a_parameter_of_open_mpi_without_its_prefix(name: str) -> None:
+    assert misspelt.meant_by(name, {name}) == "OMPI_MCA_btl_tcp_if_include"
+    assert misspelt.meant_by("OMPI_COMM_WORLD_RANK", set()) is None
+
+
 def test_words_outside_of_a_closed_list() -> None:
     said = texts(misparsed, host_facts("h1", {"TORCH_DISTRIBUTED_DEBUG": "VERBOSE"}))
-    assert said == [
-        "TORCH_DISTRIBUTED_DEBUG=VERBOSE on h1 is none of the values that PyTorch knows: OFF, INFO, DETAIL."
-    ]
+    assert said == ["TORCH_DISTRIBUTED_DEBUG=VERBOSE on h1: PyTorch has no such value; it knows OFF, INFO, DETAIL."]
 
 
 @pytest.mark.parametrize("value", ["10.0.0.1\r", " 10.0.0.1", '"10.0.0.1"'])

@@ -10,9 +10,11 @@ from phalanx.model import Finding
 from phalanx.preflight.agent import loopback as agent_loopback
 from phalanx.preflight.agent.collect import Setting
 from phalanx.preflight.agent.shadows import shadows as find_shadows
+from phalanx.preflight.check import judge_facts
 from phalanx.preflight.check_fact import CheckFact
 from phalanx.preflight.findings import findings_of
 from phalanx.preflight.host_facts import HostFacts
+from phalanx.preflight.launch_line import read_launch_line
 from phalanx.preflight.lint import stray_characters
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.probes import advertised, limits, loopback, settings, shadows, slow_names
@@ -103,3 +105,20 @@ def test_bridges_that_mpi_would_use() -> None:
         hosts.append(host_facts(f"h{number}", {"OMPI_COMM_WORLD_SIZE": "2"}, inside))
     causes = [one.cause for one in judged(advertised, *hosts)]
     assert "mpi-uses-a-bridge" in causes
+
+
+def test_torchrun_commands_that_name_each_node_as_the_master_are_one_finding() -> None:
+    """What to change is the option of the command, not a variable that the option overrides."""
+    lines = [
+        f"torchrun --nnodes 3 --node-rank {n} --master-addr h{n} --master-port {29500 + (n == 2)} t.py"
+        for n in range(3)
+    ]
+    launches = {f"h{n}": read_launch_line(line.split(), own=True) for n, line in enumerate(lines)}
+    hosts = [host_facts(name, dict(line.variables)) for name, line in launches.items()]
+    found, _ = judge_facts(hosts, CheckOptions(launches=launches))
+    told = {one.fact.id: one for one in found}
+    assert set(told) == {"check.master-addr-differs", "check.master-port-differs"}
+    assert told["check.master-addr-differs"].accused == ()
+    assert told["check.master-port-differs"].accused == ("h2",)
+    finding = findings_of([told["check.master-port-differs"]], {one.label: one for one in hosts})[0]
+    assert finding.fixes[0].do == "Set --master-port=29500 on h2, as on the others."

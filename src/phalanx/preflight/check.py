@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
@@ -169,10 +170,18 @@ def judge_facts(all_facts: Sequence[HostFacts], options: CheckOptions) -> tuple[
     for module in [*_modules(probes), *_modules(lint)]:
         for found in module.examine(all_facts, options):
             if isinstance(found, CheckFact):
-                check_facts.append(found)
+                check_facts.append(_as_option(found, options))
             else:
                 unchecked.append(found)
     return check_facts, unchecked
+
+
+def _as_option(one: CheckFact, options: CheckOptions) -> CheckFact:
+    """A variable that stands for an option of the launch command under the option's own name, which is what to change."""
+    option = "--" + str(one.fact.fields.get("variable", "")).removeprefix("PET_").lower().replace("_", "-")
+    if not any(option[2:] in line.options for line in (options.launch, *options.launches.values())):
+        return one
+    return replace(one, fact=replace(one.fact, fields={**one.fact.fields, "variable": option}))
 
 
 def _modules(package: ModuleType) -> list[Comparison]:

@@ -136,7 +136,7 @@ def _fix(spec: FixSpec, symptom: str, values: Mapping[str, str]) -> Fix:
         study_share=round(fix_share(symptom, spec.pattern), 3),
         # Values come from the hosts' environments: in a command they are quoted.
         shell=fill(spec.shell, {name: shlex.quote(value) for name, value in values.items() if value})
-        if spec.shell
+        if spec.shell and not values.get("variable", "").startswith("--")  # an option cannot be exported
         else "",
     )
 

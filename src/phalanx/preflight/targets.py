@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,8 @@ from phalanx.preflight.packing import BOOTSTRAP, shell_command
 __all__ = ["AgentError", "AgentTimeoutError", "Failure", "Target", "by_command", "by_ssh", "start_all", "this_machine"]
 
 _MOST_AT_ONCE = 64
+_HANGS_S = 3.0  # after which ssh is tried beside with small packets
+_POLL_S = 0.02
 _SMALL_SEGMENTS = Path(__file__).with_name("small_segments.py")
 SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR")
 
@@ -60,13 +64,40 @@ def this_machine(label: str = "") -> Target:
 
 def by_ssh(host: str, python: str | None, timeout: float) -> Target | Failure:
     """Over the system's ssh with the user's own configuration, without ever asking for a password."""
-    found = _start(host, "ssh", ["ssh", *SSH_OPTIONS, host, shell_command(python)], timeout)
-    if isinstance(found, Target) or not (found.timed_out or "timed out" in found.said):
-        return found
-    # Where large packets vanish, the handshake hangs: with small ones it comes through, and the probes say what is wrong.
     proxy = f"ProxyCommand={shlex.quote(sys.executable)} {shlex.quote(str(_SMALL_SEGMENTS))} %h %p"
-    again = _start(host, "ssh", ["ssh", *SSH_OPTIONS, "-o", proxy, host, shell_command(python)], timeout)
-    return again if isinstance(again, Target) else found
+    # Where large packets vanish, the handshake hangs: with small ones it comes through, and the probes say what is wrong.
+    ways = [["ssh", *SSH_OPTIONS, *more, host, shell_command(python)] for more in ((), ("-o", proxy))]
+    began = time.monotonic()
+    channels: list[StreamChannel] = []
+    failures: dict[int, Failure] = {}
+    while time.monotonic() < began + timeout and len(failures) < len(ways):
+        is_hanging = time.monotonic() > began + _HANGS_S
+        if len(channels) == len(failures) or (is_hanging and len(channels) < len(ways)):
+            if failures and "timed out" not in failures[0].said:
+                break
+            try:
+                channels.append(StreamChannel(ways[len(channels)]))
+            except AgentError as error:
+                return Failure(host, "ssh", str(error))
+        for number, channel in enumerate(channels):
+            try:
+                channel.wait_for_hello(_POLL_S)
+            except AgentTimeoutError:
+                continue
+            except AgentError as error:
+                failures.setdefault(number, Failure(host, "ssh", str(error), channel.status))
+            else:
+                _close(other for other in channels if other is not channel)
+                return Target(host, host, (), channel)
+    late = f"did not start within {timeout:g} s: {channels[0].last_words() or 'it said nothing'}"
+    _close(channels)
+    return failures.get(0) or Failure(host, "ssh", late, channels[0].status, timed_out=True)
+
+
+def _close(channels: Iterable[StreamChannel]) -> None:
+    """In the background: an ssh that hangs takes seconds to end."""
+    for channel in channels:
+        threading.Thread(target=channel.close, daemon=True).start()
 
 
 def by_command(host: str, template: str, python: str | None, timeout: float) -> Target | Failure:

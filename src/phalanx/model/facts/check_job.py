@@ -11,7 +11,8 @@ FACTS = (
     _fact("master-addr-unset", "MASTER_ADDR is not set on {hosts}", value="str"),
     _fact(
         "master-addr-differs",
-        "MASTER_ADDR differs between the ranks: {told}",
+        "{variable} differs between the ranks: {told}",
+        variable="str",
         told="str",
         common="str",
         odd="str",
@@ -86,7 +87,8 @@ FACTS = (
     ),
     _fact(
         "master-port-differs",
-        "MASTER_PORT differs between the ranks: {told}",
+        "{variable} differs between the ranks: {told}",
+        variable="str",
         told="str",
         common="str",
         odd="str",

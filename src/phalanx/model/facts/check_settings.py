@@ -59,9 +59,12 @@ FACTS = (
     ),
     _fact(
         "value-not-known",
-        "{name}={value} on {hosts} is none of the values that {library} knows: {choices}",
+        "{name}={value} on {hosts} is not known to {library}{part? ({part})}: it knows {choices}",
         name="str",
         value="str",
+        part="str",
+        right="str",
+        open="bool",
         library="str",
         choices="str",
     ),

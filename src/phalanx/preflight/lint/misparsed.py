@@ -9,6 +9,7 @@ from functools import partial
 from phalanx.model import Unchecked
 from phalanx.preflight.check_fact import CheckFact, observe
 from phalanx.preflight.host_facts import HostFacts
+from phalanx.preflight.lint.misspelt import distance
 from phalanx.preflight.options import CheckOptions
 from phalanx.preflight.variables import load_tables
 
@@ -34,20 +35,52 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
         for name in sorted(table.integers):
             yield from _reading(all_facts, name, partial(_as_number, base=base), table.library)
         for name, choices in sorted(table.choices.items()):
-            bad: dict[str, list[str]] = {}
-            for one in all_facts:
-                value = one.variable(name)
-                if value and value.strip("\"'").upper() not in {choice.upper() for choice in choices}:
-                    bad.setdefault(value, []).append(one.label)
-            for value, labels in bad.items():
-                yield observe(
-                    "value-not-known",
-                    tuple(labels),
-                    name=name,
-                    value=value,
-                    library=table.library,
-                    choices=", ".join(choices),
-                )
+            yield from _words(all_facts, name, choices, table.library, partial(_as_choice, choices=choices))
+        for name, known in sorted(table.components.items()):
+            yield from _words(all_facts, name, known, table.library, partial(_as_components, known=known))
+
+
+def _words(
+    all_facts: Sequence[HostFacts],
+    name: str,
+    known: Sequence[str],
+    library: str,
+    read: Callable[[str], tuple[str, str] | None],
+) -> Iterable[CheckFact]:
+    bad: dict[tuple[str, str, str], list[str]] = {}
+    for one in all_facts:
+        value = one.variable(name)
+        if value and (wrong := read(value)) is not None:
+            bad.setdefault((value, *wrong), []).append(one.label)
+    for (value, part, right), labels in bad.items():
+        yield observe(
+            "value-not-known",
+            tuple(labels),
+            name=name,
+            value=value,
+            part=part or None,
+            library=library,
+            choices=", ".join(known),
+            right=right or None,
+            open=not right,
+        )
+
+
+def _as_choice(value: str, choices: Sequence[str]) -> tuple[str, str] | None:
+    """Nothing and what was meant, if the value is none of these."""
+    word = value.strip("\"'").upper()
+    near = [choice for choice in choices if distance(word, choice.upper()) <= 1]
+    return None if word in {choice.upper() for choice in choices} else ("", near[0] if len(near) == 1 else "")
+
+
+def _as_components(value: str, known: Sequence[str]) -> tuple[str, str] | None:
+    """The component that is one slip away from a known one, and the value as it was meant."""
+    parts = value.strip().lstrip("^").split(",")
+    for part in (one for one in parts if one and one not in known):
+        near = [one for one in known if distance(part, one) <= (1 if len(one) < 5 else 2)]
+        if near:
+            return part, re.sub(rf"(?<![\w]){re.escape(part)}(?![\w])", near[0], value)
+    return None
 
 
 def _reading(

@@ -36,6 +36,9 @@ _WORDS = {
     "DISABLED": "DISABLE",
     "ENABLED": "ENABLE",
 }
+_PARAMETER = re.compile(
+    r"^(?:OMPI_|MCA_|OMPIMCA_|OPENMPI_MCA_|OMPI_MCA_PARAM_)(?!MCA_)"
+)  # of Open MPI, under a prefix that it does not read
 _SAME = re.compile(r"[^A-Z0-9]")
 
 
@@ -68,6 +71,8 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
 
 def meant_by(name: str, present: set[str]) -> str | None:
     """The name that was meant; None if this one is right, or a name of its own."""
+    if (parameter := _PARAMETER.sub("OMPI_MCA_", name)) != name and parameter in known_names():
+        return parameter if parameter not in present else None
     foreign = name.startswith(_FOREIGN) and "_MCA_" not in name
     if name in known_names() or name in other_names() or foreign or len(name) < _SHORTEST - 1:
         return None

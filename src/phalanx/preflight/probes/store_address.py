@@ -11,7 +11,7 @@ from typing import Any
 from phalanx.model import Unchecked
 from phalanx.model.ranks import name_all
 from phalanx.preflight.agent.names import NO_ANSWER
-from phalanx.preflight.agreement import address_for_others, several_hosts, split_of_variable
+from phalanx.preflight.agreement import address_for_others, several_hosts, split_of
 from phalanx.preflight.check_fact import STORE_REACHED, CheckFact, observe
 from phalanx.preflight.host_facts import HostFacts, Place, one_per_network
 from phalanx.preflight.options import CheckOptions
@@ -22,12 +22,13 @@ _NAME = "MASTER_ADDR"
 def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with where the ranks are to meet."""
     yield from _missing(all_facts)
-    told = [host_facts for host_facts in all_facts if host_facts.variable(_NAME)]
-    split = split_of_variable(told, _NAME)
+    told = [one for one in all_facts if one.place is not None and not (one.place.is_endpoint or one.place.is_drivers)]
+    split = split_of(told, lambda one: one.place.address if one.place else None)
     if split is not None:
         zero = _host_of_rank_zero(all_facts)
         address = address_for_others(zero, all_facts) if zero is not None and several_hosts(all_facts) else None
-        yield observe("master-addr-differs", split.odd, zero=address, **split.fields())
+        variable = told[0].place.variable if told[0].place else _NAME
+        yield observe("master-addr-differs", split.odd, variable=variable, zero=address, **split.fields())
     places: dict[Place, list[HostFacts]] = {}
     for one in all_facts:
         if one.place is not None and (split is None or one.place.address == split.common):  # the odd ones were named

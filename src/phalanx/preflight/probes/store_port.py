@@ -18,10 +18,11 @@ _NAME = "MASTER_PORT"
 def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[CheckFact | Unchecked]:
     """What is wrong with the store's port."""
     told = [host_facts for host_facts in all_facts if host_facts.variable(_NAME) is not None]
-    split = split_of_variable(told, _NAME)
-    if split is not None:
-        zero = next((one.variable(_NAME) for one in told if 0 in one.ranks), None)
-        yield observe("master-port-differs", split.odd, zero=zero, **split.fields())
+    for name in (_NAME, "PET_MASTER_PORT"):
+        having = [one for one in all_facts if one.variable(name) is not None]
+        if (split := split_of_variable(having, name)) is not None:
+            zero = next((one.variable(name) for one in having if 0 in one.ranks), None)
+            yield observe("master-port-differs", split.odd, variable=name, zero=zero, **split.fields())
     bad = {one.label: one.variable(_NAME) or "" for one in told if not _is_port(one.variable(_NAME) or "")}
     for value in dict.fromkeys(bad.values()):
         where = tuple(label for label, found in bad.items() if found == value)

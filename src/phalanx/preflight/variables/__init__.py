@@ -1,7 +1,7 @@
 """What the libraries read: one table a library, as shipped, and beside it what the installed binaries hold.
 
 A table has `library`, `told_by` (where it is from), `prefixes`, `names`, and may have `integers` (read by strtoll or strtol
-without a look at where the number ends), `choices` (the only values), `elsewhere` (names that others use).
+without a look at where the number ends), `choices` (the only values), `components` (parts of lists), `elsewhere` (names that others use).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Table:
     integers: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
     choices: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    components: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of which a value is a list
 
 
 @cache
@@ -38,7 +39,10 @@ def _table(loaded: dict[str, object]) -> Table:
         found = loaded.get(name, [])
         return [str(item) for item in found] if isinstance(found, list) else []
 
-    choices = loaded.get("choices", {})
+    def words(name: str) -> dict[str, tuple[str, ...]]:
+        found = loaded.get(name, {})
+        return {name: tuple(values) for name, values in found.items()} if isinstance(found, dict) else {}
+
     return Table(
         library=str(loaded["library"]),
         told_by=str(loaded["told_by"]),
@@ -46,7 +50,8 @@ def _table(loaded: dict[str, object]) -> Table:
         names=frozenset(listed("names")),
         integers=frozenset(listed("integers")),
         elsewhere=frozenset(listed("elsewhere")),
-        choices={name: tuple(values) for name, values in choices.items()} if isinstance(choices, dict) else {},
+        choices=words("choices"),
+        components=words("components"),
     )
 
 
