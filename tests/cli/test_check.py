@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,20 @@ def test_a_healthy_machine_gives_no_finding() -> None:
     result = check()
     assert result.exit_code == 0, result.output
     assert "Nothing wrong found on this machine" in result.output
+    assert re.search(
+        r"checked: \d+ comparisons of [\d,]+ facts, \d+ variables? against [\d,]+ known names", result.output
+    )
+    assert "not checked: other hosts and the network between them; needs --hosts" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("slurm:x", "give the number of a job"), ("slurm:99999999", "scontrol")],
+)
+def test_hosts_of_a_scheduler_that_is_not_there_are_an_error(given: str, words: str) -> None:
+    result = check("--hosts", given)
+    assert result.exit_code == 2
+    assert words in result.output
 
 
 def test_what_may_work_by_luck_is_a_warning_with_a_status_of_its_own() -> None:

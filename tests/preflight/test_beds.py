@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -239,3 +240,24 @@ def test_code_and_paths_are_compared(tmp_path: Path) -> None:
         hosts[1].run(["mount", "--bind", str(other), str(script)])
         causes = {finding.cause for finding in look(told(hosts), options).findings}
         assert causes == {"path-missing", "code-differs"}
+
+
+def test_pods_that_kubectl_does_not_know_are_one_finding_and_the_others_are_checked() -> None:
+    """kubectl is played by a script with its command line and its words; the pods are hosts of a bed."""
+    with Bed(4) as bed:
+        kubectl = bed.folder / "kubectl"
+        pods = "".join(f'  pod-{host.number}) exec {shlex.join(host.prefix)} "$@";;\n' for host in bed.hosts[:2])
+        unknown = '  *) echo "Error from server (NotFound): pods \\"$pod\\" not found" >&2; exit 1;;\n'
+        kubectl.write_text(f"#!/bin/sh\nshift 2; pod=$1; shift 2\ncase $pod in\n{pods}{unknown}esac\n")
+        kubectl.chmod(0o755)
+        names = [f"pod-{number}" for number in range(4)]
+        template = f"{kubectl} exec -i {{host}} --"
+        targets, failures = start_all([partial(by_command, name, template, sys.executable, 30.0) for name in names])
+        report = examine(targets, _FACTS_ONLY, failures)
+        finding = only(report)  # and not the ranks that are missing for it
+        assert (finding.cause, finding.culprit_hosts) == ("agent-not-started", ("pod-2", "pod-3"))
+        assert 'pods "{host}" not found' in finding.summary
+        assert [host.name for host in report.world.hosts] == ["pod-0", "pod-1"]
+        assert any(item.what == "ranks 2, 3" for item in report.not_checked)
+        for target in targets:
+            target.close()

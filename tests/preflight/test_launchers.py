@@ -96,7 +96,7 @@ import json, sys
 from phalanx.preflight.check import examine
 from phalanx.preflight.meeting.on_ray import targets_on_ray
 from phalanx.preflight.options import CheckOptions
-targets = targets_on_ray(sys.argv[1])
+targets = targets_on_ray(sys.argv[1], 60.0)
 report = examine(targets, CheckOptions())
 print(json.dumps([len({target.ask("facts", {"sections": ["who"]}, 30)[0]["who"]["pid"] for target in targets}), report.read, report.to_json()]))
 """
@@ -106,9 +106,22 @@ def test_two_nodes_of_a_ray_cluster(tmp_path: Path, tmp_path_factory: pytest.Tem
     clusters.needs_ray()
     with shared("ray", tmp_path_factory) as (_, address):
         printed = run([sys.executable, "-c", ON_RAY, address], tmp_path)
-        report = report_of(run([*CHECK, "--ray", address], tmp_path))
+        report = report_of(run([*CHECK, "--hosts", f"ray:{address}", "--wait", "60"], tmp_path))
     processes, read, same = json.loads(printed.splitlines()[-1])
     assert processes == 2
     assert len(read) == len(set(read)) == 2
     assert causes(same) == causes(report) == []
     assert not [item for item in report["not_checked"] if item["what"].startswith("everything on")]
+
+
+def test_the_nodes_of_a_slurm_job_by_its_number(slurm: Slurm, tmp_path: Path) -> None:
+    command = ["sbatch", "--parsable", "-N", "3", "-o", "/dev/null", "--wrap", "sleep 120"]
+    job = run(command, tmp_path, slurm.environment).strip()
+    try:
+        each = f"srun --jobid {job} --overlap -N 1 -n 1 -w {{host}}"
+        words = ["--hosts", f"slurm:{job}", "--each", each, "--python", sys.executable]
+        report = report_of(run([*CHECK, *words], tmp_path, slurm.environment))
+    finally:
+        run(["scancel", job], tmp_path, slurm.environment)
+    assert len(report["world"]["hosts"]) == 3
+    assert causes(report) == []

@@ -70,7 +70,10 @@ def check(
         ),
     ] = None,
     hosts: Annotated[
-        str | None, typer.Option(help="Hosts to examine over SSH: a,b or n[0-3], @HOSTFILE, slurm (the allocation).")
+        str | None,
+        typer.Option(
+            help="Hosts to examine over SSH: a,b or n[0-3], @HOSTFILE, slurm (the allocation), slurm:JOBID; ray: its nodes, without SSH."
+        ),
     ] = None,
     each: Annotated[
         list[str] | None,
@@ -140,6 +143,8 @@ def check(
             asked = LintRequest(scripts, form, output, everything, codes_of(select), codes_of(ignore), fix, diff)
             raise typer.Exit(asked.run())
         command = None
+    if hosts is not None and (hosts == "ray" or hosts.startswith("ray:")):
+        ray, hosts = hosts.partition(":")[2] or "auto", None
     began = time.monotonic()
     say_missing_gate()
     progress = Progress()
@@ -257,9 +262,24 @@ def _hosts(given: str | None) -> tuple[str, ...] | None:
     if given is None:
         return None
     try:
-        return tuple(read_hosts(given, os.environ))
+        return tuple(read_hosts(_of_slurm_job(given[6:]) if given.startswith("slurm:") else given, os.environ))
     except ValueError as error:
         raise CheckError(f"--hosts: {error}") from error
+
+
+def _of_slurm_job(job: str) -> str:
+    """The nodes of a job that runs, as Slurm writes them."""
+    from phalanx.schedulers.slurm import SlurmError, find_jobs
+
+    try:
+        found = find_jobs(job) if job.isdigit() else []
+    except SlurmError as error:
+        raise ValueError(f"slurm:{job}: {error}") from error
+    nodes = found[0].nodes if found else ""
+    if nodes in ("", "(null)"):
+        state = f"job {job} is {found[0].state} and has no nodes" if found else "give the number of a job that runs"
+        raise ValueError(f"slurm:{job}: {state}")
+    return nodes
 
 
 def _commands(given: list[str], hosts: Sequence[str]) -> tuple[dict[str, LaunchLine], list[str]]:

@@ -24,6 +24,7 @@ class Host:
     user_namespace: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     limits: list[str] = field(default_factory=list)  # options of prlimit
+    user: int = 0  # whom the job runs as: some limits do not bind root
 
     @property
     def port(self) -> str:
@@ -47,7 +48,11 @@ class Host:
     def in_folder(self, folder: Path) -> list[str]:
         """The same in another folder than this process's own."""
         limits = ["prlimit", *self.limits] if self.limits else []
-        return [*self._enter(folder), "--", "setpriv", "--pdeathsig", "KILL", *limits, "env", *self._settings()]
+        # May read what root may, such as this interpreter, and is bound by all limits.
+        caps = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+        own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *caps] if self.user else []
+        end = ["setpriv", "--pdeathsig", "KILL"]  # a change of the user forgets it
+        return [*self._enter(folder), "--", *limits, *own, *end, "env", *self._settings()]
 
     def _settings(self) -> list[str]:
         unset = [item for name, value in self.variables.items() if value == UNSET for item in ("-u", name)]

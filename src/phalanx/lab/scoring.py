@@ -85,6 +85,7 @@ def _as_ranks(bed: Bed, *, shared: bool) -> list[dict[str, Any]]:
     for host in bed:
         folder = bed.folder / ("work" if shared else f"{host.name}/work")
         folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)  # for jobs of another user
         # A PYTHONPATH that the bed sets is part of what is tested.
         path = f"{given}:{_SOURCE}" if (given := host.variables.get("PYTHONPATH")) else _SOURCE
         started.append(

@@ -9,17 +9,22 @@ from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from phalanx.model import Host, Rank, Report, Unchecked, World
 from phalanx.preflight import lint, probes
 from phalanx.preflight.check_fact import CheckFact
+from phalanx.preflight.coverage import coverage_of
 from phalanx.preflight.findings import findings_of
 from phalanx.preflight.host_facts import HostFacts, rank_of
 from phalanx.preflight.options import CheckOptions, NetworkOptions
 from phalanx.preflight.targets import AgentError, Failure, Target
 from phalanx.preflight.unreached import facts_of_failures, facts_of_paths, silent_target, target_name
 
+if TYPE_CHECKING:
+    from phalanx.preflight.network import NetworkResult
+
+_OTHERS = "--hosts node0,node1, or to be started by your launcher in place of the script: torchrun … -m phalanx.check"
 _CLOCK_ASKED = 3
 _MOST_AT_ONCE = 64
 
@@ -39,18 +44,23 @@ def examine(
     options.say("comparing")
     check_facts, more = judge_facts(all_facts, options)
     check_facts += [*seen, *silent, *facts_of_failures(failures), *facts_of_paths(named)]
-    if any(
-        one.fact.id == "check.rank-missing" for one in check_facts
-    ):  # which says the same, by the ranks' own numbers
+    by_number = [one for one in check_facts if one.fact.id == "check.rank-missing"]
+    if by_number and (failures or silent):  # they may be on the hosts that did not answer
+        check_facts = [one for one in check_facts if one not in by_number]
+        more += [Unchecked(str(one.fact.fields["absent"]), "the hosts that did not answer") for one in by_number]
+    elif by_number:  # which says the same, by the ranks' own numbers
         check_facts = [one for one in check_facts if one.fact.id != "check.rank-did-not-come-to-the-check"]
     unchecked += more
+    calls = measured = 0
     if options.network and len(named) > 1:
-        found, more, proven = _probe_network(named, all_facts, options)
-        check_facts = [
-            check_fact for check_fact in check_facts if not check_fact.unless or check_fact.unless not in proven
-        ] + found
-        unchecked += more
-    return make_report(check_facts, all_facts, unchecked)
+        network = _probe_network(named, all_facts, options)
+        calls, measured = network.calls, network.measured
+        check_facts = [one for one in check_facts if not one.unless or one.unless not in network.proven] + network.facts
+        unchecked += network.unchecked
+    elif len(targets) == 1 and not failures and not seen:
+        unchecked.append(Unchecked("other hosts and the network between them", _OTHERS))
+    scope = coverage_of(all_facts, len(_comparisons()), calls, measured)
+    return replace(make_report(check_facts, all_facts, unchecked), scope=scope)
 
 
 def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) -> Report:
@@ -62,7 +72,8 @@ def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) ->
         all_facts.append(_host_facts((), host, facts, (None, 0.0), hosts.count(host) == 1, taken))
     check_facts, unchecked = judge_facts(all_facts, options)
     unchecked.append(Unchecked("the network between the ranks", "ranks that can be asked: --meet DIR, or --hosts"))
-    return make_report(check_facts, all_facts, unchecked)
+    scope = coverage_of(all_facts, len(_comparisons()))
+    return replace(make_report(check_facts, all_facts, unchecked), scope=scope)
 
 
 def gather(
@@ -167,7 +178,7 @@ def judge_facts(all_facts: Sequence[HostFacts], options: CheckOptions) -> tuple[
     """Every comparison and every lint."""
     check_facts: list[CheckFact] = []
     unchecked: list[Unchecked] = []
-    for module in [*_modules(probes), *_modules(lint)]:
+    for module in _comparisons():
         for found in module.examine(all_facts, options):
             if isinstance(found, CheckFact):
                 check_facts.append(_as_option(found, options))
@@ -184,15 +195,17 @@ def _as_option(one: CheckFact, options: CheckOptions) -> CheckFact:
     return replace(one, fact=replace(one.fact, fields={**one.fact.fields, "variable": option}))
 
 
+def _comparisons() -> list[Comparison]:
+    return [*_modules(probes), *_modules(lint)]
+
+
 def _modules(package: ModuleType) -> list[Comparison]:
     names = sorted(found.name for found in iter_modules(package.__path__))
     modules = [import_module(f"{package.__name__}.{name}") for name in names]
     return [cast(Comparison, module) for module in modules if hasattr(module, "examine")]
 
 
-def _probe_network(
-    targets: Sequence[Target], all_facts: Sequence[HostFacts], options: CheckOptions
-) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
+def _probe_network(targets: Sequence[Target], all_facts: Sequence[HostFacts], options: CheckOptions) -> NetworkResult:
     from phalanx.preflight.network import probe_network  # loaded only when there are packets to send
 
     asked = NetworkOptions(options.timeout, options.large, store_of(all_facts), options.say, options.libraries)

@@ -48,7 +48,7 @@ def convene(convening: Convening, options: CheckOptions) -> Report:
         from phalanx.preflight.meeting.on_ray import targets_on_ray  # Ray takes seconds to load
 
         try:
-            targets = targets_on_ray(convening.ray)
+            targets = targets_on_ray(convening.ray, convening.wait)
         except AgentError as error:
             raise CheckError(f"--ray {convening.ray}: {error}") from error
     elif starters := _starters(convening):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from phalanx.model.ranks import name_ranks
@@ -16,7 +16,7 @@ from phalanx.preflight.targets import Failure, Target
 _REASONS = (
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed", "host-key-changed"),
     (r"Host key verification failed|No .* host key is known", "host-key-unknown"),
-    (r"Permission denied|Too many authentication failures|no more authentication methods", "key-refused"),
+    (r"Permission denied \(|Too many authentication failures|no more authentication methods", "key-refused"),
     (r"Could not resolve hostname|Name or service not known|name resolution", "name-unresolvable"),
     (r"Connection refused", "refused"),
     (r"No route to host", "no-route"),
@@ -27,9 +27,9 @@ _REASONS = (
 )
 
 
-def facts_of_failures(failures: Iterable[Failure]) -> list[CheckFact]:
+def facts_of_failures(failures: Sequence[Failure]) -> list[CheckFact]:
     """One for each host."""
-    return [_unusable(failure) for failure in failures]
+    return [_unusable(failure, several=len(failures) > 1) for failure in failures]
 
 
 def facts_of_paths(targets: Iterable[Target]) -> list[CheckFact]:
@@ -54,10 +54,12 @@ def silent_target(label: str, why: str, host: str = "") -> CheckFact:
     return observe("host-stopped-answering", (host or label,), target=label, error=why)
 
 
-def _unusable(failure: Failure) -> CheckFact:
+def _unusable(failure: Failure, several: bool) -> CheckFact:
     reason = next((reason for pattern, reason in _REASONS if re.search(pattern, failure.said)), "")
     last = next((line.strip() for line in reversed(failure.said.splitlines()) if line.strip()), "")
     last = re.sub(rf"^\S*{re.escape(failure.host)}\S*:\s+", "", last)  # so that several hosts are one finding
+    if several:
+        last = re.sub(rf"(?<![\w.-]){re.escape(failure.host)}(?![\w.-])", "{host}", last)
     reason = reason or ("no-answer" if failure.timed_out else "not-started")
     if failure.status == TOO_OLD:
         reason = "python-too-old"

@@ -37,6 +37,8 @@ def _print(report: Report, seconds: float, console: Console) -> None:
     elif not report.findings:
         said = ("The check is incomplete", "bold yellow")
         console.print(Text.assemble(said, f": not everything could be looked at on {looked}."))
+    if not report.findings and report.scope:
+        console.print(Text(f"checked: {report.scope}", style="dim"))
     for number, finding in enumerate(report.findings):
         if number:
             console.print()
@@ -52,6 +54,8 @@ def _print(report: Report, seconds: float, console: Console) -> None:
     if report.findings:
         wrong = sum(finding.severity == "error" for finding in report.findings)
         counted = [_counted(wrong, "finding"), _counted(len(report.findings) - wrong, "warning")]
+        if report.scope:
+            console.print(Text(f"checked: {report.scope}", style="dim"))
         rule = next((finding.rule for finding in report.findings if finding.rule), None)
         hint = f"more: phalanx rules explain {rule} · --all · --fix-script" if rule else "more: --all"
         console.print(Text(f"{', '.join(filter(None, counted))}; {looked}. {hint}", style="dim"))

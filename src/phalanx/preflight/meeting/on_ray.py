@@ -5,14 +5,13 @@ The actor's class is sent by value and the agent as source, so the nodes need Ra
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from typing import Any
 
 from phalanx.preflight.channels import AgentError, AgentTimeoutError
 from phalanx.preflight.packing import agent_library
 from phalanx.preflight.targets import Target
-
-_START_S = 60.0
 
 
 class RayChannel:
@@ -40,8 +39,8 @@ class RayChannel:
         self._ray.kill(self._actor)
 
 
-def targets_on_ray(address: str) -> list[Target]:
-    """One for each living node. Raises AgentError if there is no cluster, or no Ray here."""
+def targets_on_ray(address: str, wait: float) -> list[Target]:
+    """One for each living node. Raises AgentError if there is no cluster, no Ray here, or a node starts no actor in time."""
     try:
         ray: Any = import_module("ray")
         scheduling: Any = import_module("ray.util.scheduling_strategies")
@@ -60,8 +59,9 @@ def targets_on_ray(address: str) -> list[Target]:
             place = scheduling.NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
             actor = agent.options(num_cpus=0, max_concurrency=64, scheduling_strategy=place).remote(library)
             found.append(Target("", "", (), RayChannel(ray, actor)))
+    until = time.monotonic() + wait
     for target in found:
-        target.ask("clock", {}, _START_S)  # until it is there
+        target.ask("clock", {}, max(0.1, until - time.monotonic()))  # until it is there
     return found
 
 

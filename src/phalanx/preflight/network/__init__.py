@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from phalanx.model import Unchecked
 from phalanx.preflight.agreement import uses_only_gloo
@@ -26,19 +27,30 @@ from phalanx.preflight.options import NetworkOptions
 from phalanx.preflight.targets import Target
 from phalanx.preflight.unreached import silent_target
 
-__all__ = ["judge", "probe_network", "take_survey"]
+__all__ = ["NetworkResult", "judge", "probe_network", "take_survey"]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkResult:
+    """What the probes found, what could not be probed, what the calls prove, and how much was tried."""
+
+    facts: list[CheckFact] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
+    proven: frozenset[str] = frozenset()
+    calls: int = 0
+    measured: int = 0
 
 
 def probe_network(
     targets: Sequence[Target], all_facts: Mapping[str, HostFacts], options: NetworkOptions
-) -> tuple[list[CheckFact], list[Unchecked], frozenset[str]]:
-    """Probe and judge; what the calls prove stands beside. Only sockets that the check itself opens are used."""
+) -> NetworkResult:
+    """Probe and judge. Only sockets that the check itself opens are used."""
     nodes = find_nodes(all_facts)
     if len(nodes) < 2:
         needed = Unchecked(
             "the network between the targets", "hosts with addresses that others can call", essential=True
         )
-        return [], [] if len({one.network for one in all_facts.values()}) < 2 else [needed], frozenset()
+        return NetworkResult(unchecked=[needed] if len({one.network for one in all_facts.values()}) > 1 else [])
     by_label = {target.label: target for target in targets}
     talk = Talk([by_label[node.label] for node in nodes], secrets.token_hex(8))
     seen = Survey(nodes, options.store[1] if options.store else None, find_tasks(nodes, all_facts))
@@ -48,7 +60,8 @@ def probe_network(
     finally:
         phases.close(talk, seen)
     silent = [silent_target(nodes[number].label, why) for number, why in sorted(talk.silent.items())]
-    return judge(seen, all_facts) + silent, not_called(seen), proven_by(seen)
+    found = judge(seen, all_facts) + silent
+    return NetworkResult(found, not_called(seen), proven_by(seen), len(seen.calls), len(seen.speeds))
 
 
 def take_survey(talk: Talk, seen: Survey, all_facts: Mapping[str, HostFacts], options: NetworkOptions) -> None:

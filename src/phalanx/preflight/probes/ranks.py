@@ -27,6 +27,8 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
     yield from _unset(all_facts)
     for rank_name, size_name in _PAIRS:
         told = [one for one in all_facts if _number(one, rank_name) is not None and one.variable(size_name) is not None]
+        if rank_name != "RANK" and all(_number(one, size_name) == 1 for one in told):
+            continue  # each is a step of its own, such as `srun -w {host}` in --each makes
         if told and not (rank_name == "RANK" and _is_overruled(told)):
             yield from _numbering(told, rank_name, size_name, all_facts, options)
             break
