@@ -12,16 +12,15 @@ from typing import Annotated
 
 import typer
 
+from phalanx.cli.check_hosts import read_given_commands, read_given_hosts
 from phalanx.cli.check_output import say_missing_gate, write_checked
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
 from phalanx.preflight.check import examine_printed
 from phalanx.preflight.convening import CheckError, Convening, convene, take_part
-from phalanx.preflight.host_list import read_hosts
-from phalanx.preflight.launch_line import LaunchLine, read_launch_line
+from phalanx.preflight.launch_line import read_launch_line
 from phalanx.preflight.meeting.printed import facts_in, facts_to_print
 from phalanx.preflight.meeting.seat import seat_of
-from phalanx.preflight.node_commands import node_commands
 from phalanx.preflight.options import LIBRARIES, CheckOptions
 from phalanx.report import Format
 from phalanx.sources.named import read_named_text
@@ -152,8 +151,8 @@ def check(
         _refuse_other_files(command or [])
         _refuse_contradictions(hosts=hosts, each=each, ray=ray, meet=meet, print=to_print, read=read, alone=alone)
         line = read_launch_line(command or [])
-        names = _hosts(hosts)
-        launches, templates = _commands(each or [], names or ())
+        names = read_given_hosts(hosts)
+        launches, templates = read_given_commands(each or [], names or ())
         options = CheckOptions(
             environment=_variables(env or [], line.variables),
             paths=tuple(path or ()),
@@ -256,37 +255,6 @@ def _refuse_contradictions(**given: object) -> None:
     ways = [f"--{name}" for name in names if name != "each"]
     if len(ways) > 1:
         raise CheckError(f"{' and '.join(ways)} exclude each other: give one of them")
-
-
-def _hosts(given: str | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    try:
-        return tuple(read_hosts(_of_slurm_job(given[6:]) if given.startswith("slurm:") else given, os.environ))
-    except ValueError as error:
-        raise CheckError(f"--hosts: {error}") from error
-
-
-def _of_slurm_job(job: str) -> str:
-    """The nodes of a job that runs, as Slurm writes them."""
-    from phalanx.schedulers.slurm import SlurmError, find_jobs
-
-    try:
-        found = find_jobs(job) if job.isdigit() else []
-    except SlurmError as error:
-        raise ValueError(f"slurm:{job}: {error}") from error
-    nodes = found[0].nodes if found else ""
-    if nodes in ("", "(null)"):
-        state = f"job {job} is {found[0].state} and has no nodes" if found else "give the number of a job that runs"
-        raise ValueError(f"slurm:{job}: {state}")
-    return nodes
-
-
-def _commands(given: list[str], hosts: Sequence[str]) -> tuple[dict[str, LaunchLine], list[str]]:
-    try:
-        return node_commands(given, hosts)
-    except ValueError as error:
-        raise CheckError(f"--each: {error}") from error
 
 
 def _libraries(given: str | None) -> frozenset[str]:

@@ -161,6 +161,14 @@ class Bed:
             if not on or host.name in on:
                 host.variables |= variables
 
+    def put_ranks(self, count: int) -> None:
+        """Several ranks on every host, as torchrun numbers them."""
+        size = {"WORLD_SIZE": str(count * len(self.hosts)), "LOCAL_WORLD_SIZE": str(count)}
+        for host in self.hosts:
+            numbers = [{"RANK": str(host.number * count + local), "LOCAL_RANK": str(local)} for local in range(count)]
+            host.ranks = [{**one, **size} for one in numbers]
+            host.variables |= host.ranks[0]
+
     @property
     def switch_entry(self) -> list[str]:
         """The command that enters the switch."""

@@ -28,6 +28,7 @@ class Expected:
     found_by: str = "check"  # or run: it happens in the middle of a job
     also: tuple[str, ...] = ()  # other names under which it is found rightly
     only_outside: bool = False  # it lies in how hosts are reached or in launch commands, which ranks do not see
+    only_inside: bool = False  # it lies between the ranks of one host, of which one is asked from outside
     held_back: bool = False  # only for scores: nothing is changed for its sake
 
 

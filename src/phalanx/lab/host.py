@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ class Host:
     user_namespace: bool = False
     variables: dict[str, str] = field(default_factory=dict)
     limits: list[str] = field(default_factory=list)  # options of prlimit
+    ranks: list[dict[str, str]] = field(default_factory=list)  # where several run here, what each is told beside
     user: int = 0  # whom the job runs as: some limits do not bind root
 
     @property
@@ -45,18 +46,19 @@ class Host:
         """What to put before a command to run it here as a rank of the job, so that it ends when the entering process is killed."""
         return self.in_folder(Path.cwd())
 
-    def in_folder(self, folder: Path) -> list[str]:
-        """The same in another folder than this process's own."""
+    def in_folder(self, folder: Path, more: Mapping[str, str] | None = None) -> list[str]:
+        """The same in another folder than this process's own, with further variables."""
         limits = ["prlimit", *self.limits] if self.limits else []
         # May read what root may, such as this interpreter, and is bound by all limits.
         caps = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
         own = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", *caps] if self.user else []
         end = ["setpriv", "--pdeathsig", "KILL"]  # a change of the user forgets it
-        return [*self._enter(folder), "--", *limits, *own, *end, "env", *self._settings()]
+        return [*self._enter(folder), "--", *limits, *own, *end, "env", *self._settings(more or {})]
 
-    def _settings(self) -> list[str]:
-        unset = [item for name, value in self.variables.items() if value == UNSET for item in ("-u", name)]
-        return unset + [f"{name}={value}" for name, value in self.variables.items() if value != UNSET]
+    def _settings(self, more: Mapping[str, str]) -> list[str]:
+        told = {**self.variables, **more}
+        unset = [item for name, value in told.items() if value == UNSET for item in ("-u", name)]
+        return unset + [f"{name}={value}" for name, value in told.items() if value != UNSET]
 
     def run(
         self, command: Sequence[str], *, timeout: float = 60, text: str | None = None, check: bool = True
@@ -97,6 +99,14 @@ class Host:
 
 
 UNSET = "\0unset"
+JOB_VARIABLES = (
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+)  # that the bed sets
 
 
 def table(family: str, hook: str, rules: Sequence[str]) -> str:

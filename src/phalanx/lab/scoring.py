@@ -39,7 +39,7 @@ class Score:
 def score_fault(fault: Fault, way: str, count: int) -> Score | None:
     """Make the bed, break it, check it; None where the fault does not show in this way."""
     expected = fault.expected
-    if expected.found_by != "check" or (way != "each" and expected.only_outside):
+    if expected.found_by != "check" or (expected.only_inside if way == "each" else expected.only_outside):
         return None
     with Bed(max(count, expected.at_least)) as bed:
         fault.apply(bed)
@@ -88,9 +88,8 @@ def _as_ranks(bed: Bed, *, shared: bool) -> list[dict[str, Any]]:
         folder.chmod(0o777)  # for jobs of another user
         # A PYTHONPATH that the bed sets is part of what is tested.
         path = f"{given}:{_SOURCE}" if (given := host.variables.get("PYTHONPATH")) else _SOURCE
-        started.append(
-            _start([*host.in_folder(folder), "env", "PHALANX_CHECK_LINK=1", f"PYTHONPATH={path}", *_CHECK], folder)
-        )
+        more = ["env", "PHALANX_CHECK_LINK=1", f"PYTHONPATH={path}", *_CHECK]
+        started += [_start([*host.in_folder(folder, told), *more], folder) for told in host.ranks or [{}]]
     return _read(started)
 
 

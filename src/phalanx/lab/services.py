@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from phalanx.lab.bed import Bed
 from phalanx.lab.errors import LabError
-from phalanx.lab.host import Host, load
+from phalanx.lab.host import Host
+from phalanx.lab.host import load as load_rules
 
 _PYTHON = [sys.executable, "-I", "-S"]
 _RELAY = Path(__file__).with_name("relay.py")
@@ -67,6 +69,22 @@ def change_name(host: Host, line: str, name: str | None = None) -> None:
     host.names("\n".join([*kept, line]) + "\n")
 
 
+def use_ipv6_only(bed: Bed) -> None:
+    """Take the IPv4 addresses away; names lead to the others, and MASTER_ADDR is a name."""
+    names = "127.0.0.1 localhost\n::1 localhost\n" + "".join(f"{host.address6} {host.name}\n" for host in bed)
+    for host in bed:
+        host.ip(f"addr del {host.address}/24 dev eth0")
+        host.names(names)
+    bed.set_variables({"MASTER_ADDR": "h0"})
+
+
+def load(bed: Bed) -> None:
+    """Twice as many loops as cores; they end with the bed."""
+    loop = [*bed.hosts[0].entry, "--", sys.executable, "-c", "print('up', flush=True)\nwhile True: pass"]
+    for _ in range(2 * (os.cpu_count() or 1)):
+        keep(bed, loop, "load")
+
+
 def plain_frames(host: Host, interface: str = "eth0") -> None:
     """No segments larger than a frame leave this host."""
     host.run([*_PYTHON, "-c", _PLAIN, interface])
@@ -99,7 +117,7 @@ def put_behind_nat(bed: Bed, host: str) -> None:
         f"addr add 192.168.77.1/24 dev {here.port}",
         "addr add 10.77.0.1/24 dev sw0",
     )
-    load([*bed.switch_entry, "sh", "-c", "cat > /proc/sys/net/ipv4/ip_forward"], "1\n", "switch")
+    load_rules([*bed.switch_entry, "sh", "-c", "cat > /proc/sys/net/ipv4/ip_forward"], "1\n", "switch")
     rules = f"""table ip nat {{
  chain postrouting {{
   type nat hook postrouting priority 100;
@@ -111,7 +129,7 @@ def put_behind_nat(bed: Bed, host: str) -> None:
  }}
 }}
 """
-    load([*bed.switch_entry, "nft", "-f", "-"], rules, "switch")
+    load_rules([*bed.switch_entry, "nft", "-f", "-"], rules, "switch")
     here.ip(
         f"addr del {here.address}/24 dev eth0",
         f"addr add {inner}/24 dev eth0",

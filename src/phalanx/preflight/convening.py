@@ -93,7 +93,11 @@ def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report
         if not found.leads:
             return None
         try:
-            return examine(found.targets, options, seen=_absent(found, seat, way))
+            report = examine(found.targets, options, seen=_absent(found, seat, way))
+            if late := gatherer.latecomers():  # "nothing wrong" without them would be false
+                found.targets += late
+                report = examine(found.targets, options)
+            return report
         finally:
             for target in found.targets:
                 target.close()

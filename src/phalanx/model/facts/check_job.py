@@ -18,6 +18,8 @@ FACTS = (
         odd="str",
         tie="bool",
         zero="str",
+        right="str",
+        open="bool",
     ),
     _fact(
         "master-addr-unresolvable",

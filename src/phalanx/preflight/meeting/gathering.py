@@ -81,6 +81,19 @@ class Gatherer:
                 self._mesh.also = frozenset(one.name for one in here if one.name != self._me.name)
             time.sleep(_POLL_S)
 
+    def latecomers(self) -> list[Target]:
+        """Who came to the folder after the lead was taken: more ranks than the job is said to have."""
+        if self._presence is None:
+            return []
+        known = {self._me.name, *self._asked, *(self._mesh.guests() if self._mesh is not None else ())}
+        late = [one for one in self._presence.others() if one.name not in known]
+        self._asked += [one.name for one in late]
+        return self._in_folder(late)
+
+    def _in_folder(self, here: list[Here]) -> list[Target]:
+        folder = self._presence.folder if self._presence is not None else Path()
+        return [Target("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in here]
+
     def close(self) -> None:
         """Let everybody go, and put everything away."""
         if self._mesh is not None:
@@ -134,8 +147,7 @@ class Gatherer:
         others = [one for one in here if one.name != self._me.name]
         if self._presence is not None:
             self._asked = [one.name for one in others]
-            folder = self._presence.folder
-            targets += [Target("", one.host, self._ranks(one.rank), FolderChannel(folder, one.name)) for one in others]
+            targets += self._in_folder(others)
         absent: list[Guest] = []
         if self._mesh is not None:
             targets += self._mesh.targets({one.name for one in here})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from phalanx.model import Unchecked
@@ -34,7 +35,7 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
     yield from _nodes(hosts)
     for what, names in _MEETING.items():
         name, split = next(
-            ((name, found) for name in names if (found := split_of(hosts, variable(name)))),
+            ((name, found) for name in names if (found := split_of(hosts, partial(_told, name)))),
             ("", None),
         )
         if split is not None:
@@ -42,6 +43,11 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
             fields: dict[str, Any] = {} if what == "id" else {"what": what}
             yield observe(name_of_fact, split.odd, name=name, **split.fields(), **fields)
     yield from _rivals(all_facts)
+
+
+def _told(name: str, one: HostFacts) -> str | None:
+    """What a node is told of the rendezvous; a torchrun that is told nothing takes another default than the others' value."""
+    return one.variable(name) or ("" if name.startswith("PET_") and one.variable("PET_NNODES") else None)
 
 
 def _nodes(hosts: Sequence[HostFacts]) -> Iterable[CheckFact]:

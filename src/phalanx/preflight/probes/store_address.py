@@ -28,7 +28,17 @@ def examine(all_facts: Sequence[HostFacts], options: CheckOptions) -> Iterable[C
         zero = _host_of_rank_zero(all_facts)
         address = address_for_others(zero, all_facts) if zero is not None and several_hosts(all_facts) else None
         variable = told[0].place.variable if told[0].place else _NAME
-        yield observe("master-addr-differs", split.odd, variable=variable, zero=address, **split.fields())
+        right = address if split.common is None else None
+        is_open = split.common is None and right is None
+        yield observe(
+            "master-addr-differs",
+            split.odd,
+            variable=variable,
+            zero=address,
+            right=right,
+            open=is_open,
+            **split.fields(),
+        )
     places: dict[Place, list[HostFacts]] = {}
     for one in all_facts:
         if one.place is not None and (split is None or one.place.address == split.common):  # the odd ones were named
