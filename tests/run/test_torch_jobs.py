@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import signal
 from pathlib import Path
 
@@ -58,6 +60,15 @@ for step, batch in enumerate(torch.utils.data.DataLoader(Slow(), batch_size=4, n
 
 def test_success(tmp_path: Path) -> None:
     done = run(tmp_path, "-n", "2", "train.py", script=TRAIN)
+    assert "never called one another" not in done.err  # although the group was ended before the rank was
+    (line,) = [line for line in done.err.splitlines() if "set for rank 0: " in line]
+    told = dict(word.split("=", 1) for word in line.split("set for rank 0: ")[1].split())
+    kept = json.loads((done.rank(0) / "environment.json").read_text())
+    assert told.items() <= kept.items()
+    assert {name for name, value in kept.items() if os.environ.get(name) != value} - told.keys() <= {
+        "TEST_JOB",
+        "PYTHONPATH",
+    }
     assert done.status == 0, done.err
     assert said(done.out)["step 7 done"] == [0, 1]
     assert "torch (train.py imports torch)" in done.err

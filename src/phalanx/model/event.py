@@ -70,6 +70,7 @@ class Frame:
             "/envs/",
             "/conda/lib/",
             "/torchinductor_",
+            "/__autograph_generated_file",
             "/inside/phalanx_",  # what Phalanx loads into a rank, wherever it is installed
         )
         return not any(mark in path for mark in library)

@@ -93,3 +93,17 @@ def test_an_iterator_that_asks_all_workers_waits_and_one_whose_generator_blocks_
     found = position_of(1, ProcessStacks(1, (loader, generator)), outstanding=False)
     assert found.doing is Doing.DATA
     assert [(frame.function, frame.line) for frame in found.workers] == [("rows", 13)]
+
+
+def test_who_waits_in_compiled_code_of_jax_waits_for_its_peers(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("weights = step(weights, x)\ntime.sleep(9)\nwith lock:\n    pass\n")
+
+    def at(line: int, *below: Frame, compiled: bool = True) -> RankPosition:
+        thread = Thread("MainThread", active=False, frames=(Frame(str(script), line, "<module>"), *below), values=())
+        return position_of(1, ProcessStacks(7, (thread,)), outstanding=False, is_idle=True, size=2, compiled=compiled)
+
+    assert (at(1).doing, at(1).call) == (Doing.COLLECTIVE, "a compiled JAX function")
+    assert at(1, Frame(SITE + "jax/_src/array.py", 9, "_value")).call == "_value"
+    assert at(1, Frame(SITE + "requests/api.py", 9, "get")).doing is Doing.ELSEWHERE
+    assert at(1, compiled=False).doing is at(2).doing is at(3).doing is Doing.ELSEWHERE

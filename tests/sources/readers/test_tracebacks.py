@@ -195,7 +195,7 @@ def test_what_a_graph_says_below_the_place_where_its_node_was_made() -> None:
             "OutOfRangeError: Graph execution error: End of sequence [[{{node IteratorGetNext}}]] [Op:__inference_step_57]"
         )
         assert event.user_frame is not None
-        assert event.user_frame.line == 24
+        assert event.user_frame.line == 21
 
 
 def test_a_graph_that_says_nothing_below() -> None:
@@ -204,3 +204,55 @@ def test_a_graph_that_says_nothing_below() -> None:
         "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nDetected at node A defined at (most recent call last):\n"
     )
     assert event.text == "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:"
+
+
+IN_USER_CODE = """\
+Traceback (most recent call last):
+  File "/home/user/train.py", line 40, in <module>
+    step(batches)
+  File "/opt/venv/lib/python3.11/site-packages/tensorflow/python/autograph/impl/api.py", line 439, in converted_call
+    result = converted_f(*effective_args, **kwargs)
+  File "/tmp/__autograph_generated_filejuuw78hv.py", line 12, in tf__step
+    loss = ag__.converted_call(ag__.ld(tf).reduce_mean, (ag__.ld(x) @ ag__.ld(w),), None, fscope)
+  File "/opt/venv/lib/python3.11/site-packages/tensorflow/python/framework/ops.py", line 1081, in _create_c_op
+    raise ValueError(e.message)
+ValueError: in user code:
+
+    File "/home/user/train.py", line 23, in step  *
+        loss = tf.reduce_mean(x @ w)
+
+    ValueError: Dimensions must be equal, but are 1 and 2 for 'matmul'.
+
+done
+"""
+GRAPH_ERROR = """\
+Traceback (most recent call last):
+  File "/home/user/train.py", line 29, in <module>
+    step(ids)
+  File "/opt/venv/lib/python3.11/site-packages/tensorflow/python/eager/execute.py", line 53, in quick_execute
+    tensors = pywrap_tfe.TFE_Py_Execute(ctx._handle, device_name, op_name,
+tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:
+
+Detected at node while/GatherV2 defined at (most recent call last):
+  File "/tmp/__autograph_generated_filelbvhn18x.py", line 16, in fn
+
+  File "/home/user/train.py", line 14, in lookup
+
+indices = 59 is not in [0, 50)
+"""
+
+
+def test_a_function_that_tensorflow_converted_is_shown_as_the_user_wrote_it() -> None:
+    event = events(IN_USER_CODE)[0]
+    assert event.text == "ValueError: Dimensions must be equal, but are 1 and 2 for 'matmul'."
+    assert event.user_frame is not None
+    assert (event.user_frame.place, event.user_frame.source) == ("train.py:23", "loss = tf.reduce_mean(x @ w)")
+    assert not any("autograph_generated" in frame.file for frame in event.frames)
+    assert event.frames[-1].function == "_create_c_op"  # who raised it stays the last
+
+
+def test_an_error_in_a_graph_is_shown_where_its_node_was_made() -> None:
+    (event,) = events(GRAPH_ERROR)
+    assert event.user_frame is not None
+    assert event.user_frame.place == "train.py:14"
+    assert event.text.endswith("indices = 59 is not in [0, 50)")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from phalanx.model.fact import Fact
 from phalanx.model.ranks import speak_of
 from phalanx.run.observer import Observation
 from phalanx.run.watch.deviation import find_deviation
@@ -16,7 +17,7 @@ from phalanx.run.watch.journals import Journal
 from phalanx.run.watch.look import RankLook
 from phalanx.run.watch.neighbours import find_other_neighbour
 from phalanx.run.watch.network import observe_network, view_network
-from phalanx.run.watch.processes import children_of
+from phalanx.run.watch.processes import children_of, waits_for_thread
 from phalanx.run.watch.rank_position import Doing, RankPosition, doing_of, position_of
 from phalanx.run.watch.roots import find_dissent, find_other_name
 from phalanx.run.watch.servers import find_idle_server
@@ -51,6 +52,7 @@ class StallInvestigation:
         left: Mapping[int, Journal] | None = None,
         roles: Mapping[int, str] | None = None,
         last_steps: Mapping[int, int] | None = None,
+        raised: frozenset[int] = frozenset(),
     ) -> None:
         self.notice = notice
         self.observations: Sequence[Observation] | None = ()
@@ -59,6 +61,7 @@ class StallInvestigation:
         self._ask = ask
         self._roles = roles or {}
         self._left = left or {}  # what ranks that have ended left of their calls
+        self._raised = raised  # ranks whose output ends with a traceback
         self._last_steps = last_steps or {}  # that they told of in their output
         self._thread = threading.Thread(target=self._run, name="phalanx-investigation", daemon=True)
 
@@ -89,7 +92,9 @@ class StallInvestigation:
         held = frozenset(pid for pid, rank in working.items() if self._holds_the_lock(rank))
         if self.notice.verdict is Verdict.BUSY and not self._gets_nowhere(working, held):
             return None
-        if self.notice.verdict is Verdict.APART and not (self._all_wait_apart() or self._a_server_idles()):
+        if self.notice.verdict is Verdict.APART and not (
+            self._all_wait_apart() or self._a_server_idles() or self._has_left_by_an_exception()
+        ):
             return None
         self.is_likely = True
         taken = self._take()
@@ -146,8 +151,10 @@ class StallInvestigation:
             text = verdict.text
         if taken.error:
             text += f". No stacks: {taken.error}"
-        fact = replace(verdict.fact(self.notice.quiet), ranks=culprits)
-        return [*found, Observation("stall", culprits, text, data, (fact,))]
+        facts: tuple[Fact, ...] = (replace(verdict.fact(self.notice.quiet), ranks=culprits),)
+        if culprits and all(rank in self._raised and positions[rank].leaving for rank in culprits):
+            facts = ()  # its exception tells why it left; that it waits for its peers at the end of the process does not
+        return [*found, Observation("stall", culprits, text, data, facts)]
 
     def _will_wake(self, accused: Sequence[RankPosition]) -> bool:
         """Whether all accused are asleep for a short time that the script itself names, which is not over yet."""
@@ -215,6 +222,14 @@ class StallInvestigation:
         ]
         return all(len(one) == 1 for one in places)
 
+    def _has_left_by_an_exception(self) -> bool:
+        """Whether a rank that raised is through with its script and is kept by what it waits for at its end, such as JAX's farewell."""
+        living = {self._pids[rank]: rank for rank in self._raised if rank in self._pids}
+        stacks = take_stacks(list(living), pause=False) if living else {}
+        return any(
+            position_of(rank, stacks[pid], outstanding=None).leaving for pid, rank in living.items() if pid in stacks
+        )
+
     def _has_entered(self, rank: int) -> bool | None:
         """Whether the rank has entered a collective that is not done; None where only its stack can tell."""
         look = self._looks.get(rank)
@@ -236,6 +251,10 @@ class StallInvestigation:
         step = self._last_steps.get(rank)
         return f"after step {step}" if step is not None else ""
 
+    def _has_met_by_jax(self, rank: int) -> bool:
+        look = self._looks.get(rank)
+        return look is not None and look.beat is not None and look.beat.groups.keys() == {"jax"}
+
     def _holds_the_lock(self, rank: int) -> bool:
         """No heartbeat from a rank that runs: its other threads do not get the interpreter's lock."""
         look = self._looks.get(rank)
@@ -250,7 +269,15 @@ class StallInvestigation:
             outstanding = self._has_entered(rank)
         is_idle = rank not in self.notice.working
         workers = taken.workers.get(rank, ())
-        position = position_of(rank, stacks, outstanding=outstanding, workers=workers, is_idle=is_idle, size=self._size)
+        position = position_of(
+            rank,
+            stacks,
+            outstanding=outstanding,
+            workers=workers,
+            is_idle=is_idle,
+            size=self._size,
+            compiled=self._has_met_by_jax(rank) and waits_for_thread(stacks.pid),
+        )
         journal = taken.journals.get(rank)
         if journal is not None and position.doing is Doing.COLLECTIVE and (made := journal.waits_in) is not None:
             position = replace(position, call=made.op)

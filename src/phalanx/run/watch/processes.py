@@ -73,6 +73,11 @@ def demand_of(pid: int) -> tuple[float, float] | None:
     return (int(fields[0]) + int(fields[1])) / 1e9, int(fields[1]) / 1e9
 
 
+def waits_for_thread(pid: int) -> bool:
+    """Whether the main thread waits for another one (a futex), and not for time, a file or a socket; False where the kernel does not say."""
+    return b"futex" in _read(f"/proc/{pid}/wchan")
+
+
 def sample_io(pid: int) -> InOut | None:
     """What the process read and wrote; None where this may not be seen."""
     found = dict(line.split(b": ", 1) for line in _read(f"/proc/{pid}/io").splitlines() if b": " in line)

@@ -36,6 +36,8 @@ _STARTS = re.compile(
 )
 # A graph of TensorFlow that runs: a rank that stands in it and computes nothing waits for the other workers.
 _GRAPHS = "tensorflow/python/eager/execute.py"
+# JAX compiles collectives into the step: no Python frame tells of them, but a thread that computes nothing waits for the device, and so for its peers.
+_COMPILED = re.compile(r"/jax/(?:_src|experimental)/")
 _SCRIPT_OPS = "tensorflow/python/ops/script_ops.py"  # functions of the script within a pipeline
 _LOADERS = ("torch/utils/data/dataloader.py", "tensorflow/python/data/ops/iterator_ops.py")
 _BACKWARD = ("torch/autograd/graph.py", "torch/autograd/__init__.py")
@@ -93,8 +95,10 @@ def position_of(
     workers: tuple[ProcessStacks, ...] = (),
     is_idle: bool = False,
     size: int = 0,
+    compiled: bool = False,
 ) -> RankPosition:
-    """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done."""
+    """From the stacks of a rank and its children; `outstanding` if a collective was entered and is not done, `compiled` if the main thread
+    waits in native code that may hold some."""
     main = stacks.main
     if main is None or not main.frames:
         return RankPosition(rank, Doing.UNKNOWN, pid=stacks.pid)
@@ -106,6 +110,9 @@ def position_of(
     is_innermost = main.frames[-1] is last
     doing, call = _doing(main.frames, frame, outstanding, is_idle=is_idle, is_innermost=is_innermost)
     asleep = _SLEEP.search(frame.source) if is_innermost else None
+    lock = lock_wait_of(stacks) if doing is Doing.ELSEWHERE and is_idle else None
+    if compiled and is_idle and doing is Doing.ELSEWHERE and not (asleep or lock or leaving):
+        doing, call = _compiled(main.frames)
     condition, above = condition_above(main.frames) or ("", None)
     elsewhere = doing is Doing.ELSEWHERE
     return RankPosition(
@@ -124,7 +131,7 @@ def position_of(
         common=is_common_path(main.frames),
         stack=mine,
         leaving=leaving and elsewhere,
-        lock=lock_wait_of(stacks) if elsewhere and is_idle else None,
+        lock=lock if elsewhere else None,
     )
 
 
@@ -176,6 +183,13 @@ def _graph_of(frames: tuple[Frame, ...]) -> str:
         return ""
     called = [frame.function for frame in _below(frames) if "distribute/" in frame.file or "keras/" in frame.file]
     return called[0].rsplit(".", 1)[-1] if called else "a TensorFlow function"
+
+
+def _compiled(frames: tuple[Frame, ...]) -> tuple[Doing, str]:
+    """A line of the script without a frame below it, or one of JAX's: the call that the script made is what people know."""
+    if not frames[-1].is_user_code and not _COMPILED.search(frames[-1].file):
+        return Doing.ELSEWHERE, ""
+    return Doing.COLLECTIVE, next((frame.function for frame in _below(frames)), "a compiled JAX function")
 
 
 def _below(frames: tuple[Frame, ...]) -> list[Frame]:

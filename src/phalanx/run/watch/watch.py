@@ -234,6 +234,7 @@ class Watch:
                 self._left_behind(),
                 self._setup.roles,
                 {rank: step for rank, output in self._output.items() if (step := output.step) is not None},
+                frozenset(rank for rank, output in self._output.items() if "error" in failure_of(output.last)),
             )
             self._investigation.start()
             self._suspected = False

@@ -43,6 +43,10 @@ _LONGEST_MESSAGE = 40
 # TensorFlow tells where the graph's node was made before it tells what went wrong there.
 _OF_A_GRAPH = "Graph execution error"
 _MADE_AT = ("Detected at node", "Node: ", "<stack traces unavailable>", "defined at (most recent call last)")
+_IN_USER_CODE = (
+    "in user code:"  # what fails while a graph is made: the frames of the script follow, then the exception once more
+)
+_GENERATED = "__autograph_generated_file"  # what TensorFlow compiles in place of the script's function
 _LONGEST_LISTING = 400
 
 
@@ -138,6 +142,10 @@ def _parse(lines: _Lines) -> tuple[tuple[Frame, ...], str, str, str, int] | None
                 return None
             continue
         first = (final["message"] or "").strip()
+        if first.startswith((_OF_A_GRAPH, _IN_USER_CODE)):
+            frames = _with_own(frames, _listed(lines, index))
+        if first.startswith(_IN_USER_CODE) and (inner := _inner_message(lines, index, final["type"])):
+            return tuple(frames), final["type"], inner, inner, number
         return tuple(frames), final["type"], first, _message(lines, index, first, in_group), number
     if frames:  # cut off in the middle: still tells where it was
         return tuple(frames), TRUNCATED, "", "", lines.last_number
@@ -186,6 +194,41 @@ def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
             break
         parts.append(body.strip())
     return " ".join(part for part in parts if part)
+
+
+def _listed(lines: _Lines, index: int) -> list[Frame]:
+    """The frames within a message of TensorFlow's: where a node was made, or where a graph was being made."""
+    found: list[Frame] = []
+    for place in range(index, index + _LONGEST_LISTING):
+        line = lines.at(place)
+        if line is None or _NEXT_RECORD.match(line[1]):
+            break
+        if match := FRAME.match(line[1]):
+            source = _source_line(lines.at(place + 1), in_group=False, is_flat=False)
+            function = (match["function"] or "<module>").rstrip(" *")  # stars tell what was converted
+            found.append(Frame(match["file"], int(match["line"]), function, source))
+        elif line[1].strip() and not line[1][:1].isspace() and not line[1].startswith(_MADE_AT):
+            break
+    return found
+
+
+def _with_own(frames: list[Frame], listed: list[Frame]) -> list[Frame]:
+    """The script's own lines within the graph, below the line that called it and in place of the generated ones."""
+    kept = [frame for frame in frames if _GENERATED not in frame.file]
+    own = [frame for frame in listed if frame.is_user_code and frame not in kept]
+    last = max((place for place, frame in enumerate(kept) if frame.is_user_code), default=-1) + 1
+    return [*kept[:last], *own, *kept[last:]]
+
+
+def _inner_message(lines: _Lines, index: int, kind: str) -> str:
+    """What the exception says, below the frames that come first."""
+    for place in range(index, index + _LONGEST_LISTING):
+        line = lines.at(place)
+        if line is None or (line[1].strip() and not line[1][:1].isspace()):
+            break
+        if line[1].strip().startswith(f"{kind}: "):
+            return line[1].strip().removeprefix(f"{kind}: ")
+    return ""
 
 
 def _below_listing(lines: _Lines, index: int) -> int:

@@ -163,7 +163,14 @@ class _Watch:
                 self._dump_last_words()
             except Exception:  # the end of the rank is not ours to disturb
                 pass
-            self.beat(LEAVING, self._groups_seen)
+            self.beat(LEAVING, self._last_groups())
+
+    def _last_groups(self) -> Sequence[Group]:
+        """The recorder outlives the process group: a script that has ended its group, maybe between two beats, has called its peers all the same."""
+        try:
+            return self._all_groups(is_leaving=True) or self._groups_seen
+        except Exception:
+            return self._groups_seen
 
     def _dump_last_words(self) -> None:
         """A rank that ends by an exception, or in the middle of a collective, leaves its recorder: what it called last
@@ -199,19 +206,21 @@ class _Watch:
                 if self._stop.wait(5.0):
                     return
 
-    def _all_groups(self) -> Sequence[Group] | None:
+    def _all_groups(self, is_leaving: bool = False) -> Sequence[Group] | None:
         """Those of PyTorch's recorders, and one each for Horovod and TensorFlow; None before a rank has met its peers."""
-        groups, others = self._groups(), self.libraries.groups() if self.libraries is not None else []
+        groups, others = self._groups(is_leaving), self.libraries.groups() if self.libraries is not None else []
         return [*(groups or ()), *others] if others else groups
 
-    def _groups(self) -> Sequence[Group] | None:
-        """(name, enqueued, started, completed) of each group; None before there is one.
+    def _groups(self, is_leaving: bool = False) -> Sequence[Group] | None:
+        """(name, enqueued, started, completed) of each group; None before there is one, and after it unless the rank is leaving.
 
         Asked before, the recorder would be made with the variables of that moment, not with those the script sets.
         """
         distributed = sys.modules.get("torch.distributed")
         recorder = sys.modules.get(RECORDER)
-        if distributed is None or recorder is None or not getattr(distributed, "is_initialized", bool)():
+        if distributed is None or recorder is None:
+            return None
+        if not is_leaving and not getattr(distributed, "is_initialized", bool)():
             return None
         found: list[Group] = []
         told: list[object] = []
