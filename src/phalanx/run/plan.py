@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from phalanx.run.cores import thread_variables
 from phalanx.run.recorder import Recorder
 from phalanx.run.script import module_file, recognise_script
 from phalanx.run.spec import JobSpec
+from phalanx.sources.secrets import redact_environment
 
 
 class PlanError(Exception):
@@ -65,6 +67,13 @@ class Plan:
         if (devices := self.devices[seat.at.local_rank]) is not None:
             found |= {"CUDA_VISIBLE_DEVICES": devices, "HIP_VISIBLE_DEVICES": devices}
         return found | dict(self.own.get(seat.rank, {}))
+
+
+def what_is_set(rank: int, variables: Mapping[str, str]) -> str:
+    """In full what a rank finds that this command was not started with: nobody should have to guess what a launcher changes."""
+    added = {name: value for name, value in variables.items() if os.environ.get(name) != value}
+    shown = [f"{name}={shlex.quote(value)}" for name, value in redact_environment(added).items()]
+    return f"set for rank {rank}: {' '.join(shown)}"
 
 
 def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path, recorder: Recorder | None = None) -> Plan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -23,12 +22,12 @@ from phalanx.run.ending import Ending, Reason, describe_code, describe_death, st
 from phalanx.run.meeting import meet_here
 from phalanx.run.observer import GIVEN_UP, Observation, Observer
 from phalanx.run.output import Output
-from phalanx.run.plan import Plan
+from phalanx.run.plan import Plan, what_is_set
 from phalanx.run.screen import Screen, is_terminal
 from phalanx.run.signals import Signals
 from phalanx.run.spec import OnStall
 from phalanx.run.status import status_line
-from phalanx.sources.secrets import redact_environment, secret_values
+from phalanx.sources.secrets import secret_values
 
 _TICK = 0.5
 _BEFORE_SNAPSHOT = 0.5  # after a death: peers that die of it at once need no stacks
@@ -124,7 +123,7 @@ class Attempt:
             room = self.plan.recorder.open_room() if self.plan.recorder is not None else None
             watched = self._watched(seat.rank, variables, room)
             if seat is self.plan.seats[0] and self.number == 0 and self.meet is None:
-                self._say_variables(seat.rank, variables)
+                self.screen.say(what_is_set(seat.rank, variables))
             pipes = output.open_pipes(seat.rank, secret_values(variables))
             # Standard input is one: it goes to rank 0, and not from a terminal, which belongs to another session.
             stdin = 0 if seat.rank == 0 and not is_terminal(0) else None
@@ -147,12 +146,6 @@ class Attempt:
             file = layout.rank_folder(self.folder, seat.rank).resolve() / "error.json"
             variables.setdefault("TORCHELASTIC_ERROR_FILE", str(file))
         return variables
-
-    def _say_variables(self, rank: int, variables: Mapping[str, str]) -> None:
-        """In full what a rank finds that this command was not started with: nobody should have to guess what a launcher changes."""
-        added = {name: value for name, value in variables.items() if os.environ.get(name) != value}
-        shown = [f"{name}={shlex.quote(value)}" for name, value in redact_environment(added).items()]
-        self.screen.say(f"set for rank {rank}: {' '.join(shown)}")
 
     def _watched(self, rank: int, variables: Mapping[str, str], room: int | None) -> dict[str, str]:
         """The variables with those of the inside watch, which takes them away before the script sees them."""

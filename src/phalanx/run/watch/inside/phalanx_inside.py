@@ -155,22 +155,17 @@ class _Watch:
         return [] if self._groups() is None else [json.loads(dump()) for _, dump in _recorders()]
 
     def _leave(self) -> None:
-        """Before the interpreter ends: nobody may be inside the recorder when its memory goes away."""
+        """Before the interpreter ends: nobody may be inside the recorder when its memory goes away. It outlives a group that came and went
+        between two beats."""
         if os.getpid() == self._pid and self._thread is not None:
             self._stop.set()
             self._thread.join(1.0)
             try:
                 self._dump_last_words()
+                self._groups_seen = self._all_groups(is_leaving=True) or self._groups_seen
             except Exception:  # the end of the rank is not ours to disturb
                 pass
-            self.beat(LEAVING, self._last_groups())
-
-    def _last_groups(self) -> Sequence[Group]:
-        """The recorder outlives the process group: a script that has ended its group, maybe between two beats, has called its peers all the same."""
-        try:
-            return self._all_groups(is_leaving=True) or self._groups_seen
-        except Exception:
-            return self._groups_seen
+            self.beat(LEAVING, self._groups_seen)
 
     def _dump_last_words(self) -> None:
         """A rank that ends by an exception, or in the middle of a collective, leaves its recorder: what it called last
@@ -218,9 +213,8 @@ class _Watch:
         """
         distributed = sys.modules.get("torch.distributed")
         recorder = sys.modules.get(RECORDER)
-        if distributed is None or recorder is None:
-            return None
-        if not is_leaving and not getattr(distributed, "is_initialized", bool)():
+        is_initialized = is_leaving or getattr(distributed, "is_initialized", bool)()
+        if distributed is None or recorder is None or not is_initialized:
             return None
         found: list[Group] = []
         told: list[object] = []
@@ -244,16 +238,14 @@ class _Watch:
         enqueued = sum(max(group[1], 0) for group in groups)
         completed = sum(max(group[3], 0) for group in groups)
         kept = self._groups_seen = groups[:MOST_GROUPS]
-        now = time.monotonic_ns()
         self._sequence += 2
         REQUEST.pack_into(page, HEAD_AT, self._sequence - 1)
         for number, (name, *counts) in enumerate(kept):
             GROUP.pack_into(page, GROUPS_AT + number * GROUP.size, name.encode()[:16], *counts)
         PLACES.pack_into(page, PLACES_AT, *self._looks)
         REQUEST.pack_into(page, MOVES_AT, self._moves)
-        HEAD.pack_into(
-            page, HEAD_AT, self._sequence, self._pid, self._beats, now, phase, len(kept), enqueued, completed
-        )
+        done = (phase, len(kept), enqueued, completed)
+        HEAD.pack_into(page, HEAD_AT, self._sequence, self._pid, self._beats, time.monotonic_ns(), *done)
 
     def _look(self, outstanding: bool, on_device: bool) -> None:
         """Where the main thread is: in a data loader, or in a collective that is not done. A device that has begun a
