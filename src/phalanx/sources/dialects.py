@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from phalanx.sources.labels import Labels
 
@@ -31,6 +32,16 @@ class Speaker:
     host: str | None = None
     pid: int | None = None
     key: str = ""
+
+
+class _Told(NamedTuple):
+    """What was found out so far of who wrote a line."""
+
+    rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    key: str = ""
+    is_certain: bool = False  # the process itself put its global rank before the line
 
 
 _speaker = lru_cache(maxsize=4096)(Speaker)  # the same few speak on all lines
@@ -87,6 +98,7 @@ _HEAD_LOW = re.compile(
 )
 _INSIDE_SCOPE = 160
 _BAR_END = 48  # characters: "?it/s, loss=2.31"
+_RATE = re.compile(r"it/s|s/it")
 # `[PG ID 5 … Rank 1]`: a rank within a group that is not the job's.
 _OF_SMALL_GROUP = re.compile(r"\[pg (?:id )?[1-9]\d*\b[^\]]{0,120} rank \d+\]")
 _MASTER = re.compile(r"\[pod/[\w.-]*?(?:master|chief)-\d")
@@ -115,12 +127,25 @@ class Dialect:
     def read(self, line: str) -> tuple[Speaker, str]:
         """The speaker of a line and the line without the prefix."""
         bar = line.find("][rank")
-        if bar > 0 and ("it/s" in line[max(0, bar - _BAR_END) : bar] or "s/it" in line[max(0, bar - _BAR_END) : bar]):
+        if bar > 0 and _RATE.search(line, max(0, bar - _BAR_END), bar):
             line = line[bar + 1 :]  # a progress bar ends without a new line, and another rank's words follow it
         stamp = _COLLECTED.match(line) if line[:1] in _COLLECTED_OPENS else None
-        rank, host, pid, key, rest = self.file_rank, None, None, "", line[stamp.end() :] if stamp else line
-        body = _after_time(rest)
-        is_certain = False  # the process itself put its global rank before the line
+        told, rest, body = self._prefixes(line[stamp.end() :] if stamp else line)
+        if told.is_certain and told.pid is not None and told.rank is not None:
+            self.ranks_by_pid[told.pid] = told.rank
+        nccl = _NCCL.match(rest) if _NCCL_CLOSES in rest else None
+        if nccl is not None:
+            told = self._of_nccl(told, nccl)
+        elif not told.is_certain:
+            told = self._told_inside(told, body[:_INSIDE_SCOPE])
+        rank, host, pid, key, _ = told
+        if rank is None and pid is not None:
+            rank = self._rank_of_process(pid)
+        return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
+
+    def _prefixes(self, rest: str) -> tuple[_Told, str, str]:
+        """What the prefixes of a line tell; the line without them, and without a time before its words."""
+        told, body = _Told(self.file_rank), _after_time(rest)
         for _ in range(3):  # prefixes nest: srun's before torch's, a time before both
             prefix = self._prefix_of(body)
             if prefix is None:
@@ -128,35 +153,39 @@ class Dialect:
             name, found = prefix
             groups = found.groupdict()
             number = self._rank_of(name, groups)
-            if number is not None:
-                rank, is_certain = number, name == "torch"
-            host = groups.get("host") or host
-            pid = int(groups["pid"]) if groups.get("pid") else pid
-            key = found[0].strip() if number is not None or not is_certain else key
+            is_certain = name == "torch" if number is not None else told.is_certain
+            told = _Told(
+                told.rank if number is None else number,
+                groups.get("host") or told.host,
+                int(groups["pid"]) if groups.get("pid") else told.pid,
+                found[0].strip() if number is not None or not told.is_certain else told.key,
+                is_certain,
+            )
             rest = body[found.end() :]
             body = _after_time(rest)
-        if is_certain and pid is not None and rank is not None:
-            self.ranks_by_pid[pid] = rank
-        nccl = _NCCL.match(rest) if _NCCL_CLOSES in rest else None
-        if nccl:
-            host, pid = host or nccl["host"], int(nccl["pid"])
-            key = key or f"{nccl['host']}:{nccl['pid']}"
-            if rank is None:
-                rank = self._rank_of_process(pid)
-                rank = self._rank_of_device(int(nccl["device"])) if rank is None else rank
-        elif not is_certain:
-            scope = body[:_INSIDE_SCOPE]
-            low = scope.lower()
-            may_tell = "rank" in low or "worker" in low or "proc" in low or "trainer" in low
-            is_of_group = (self.labels.within_groups and "processgroupnccl" in low) or _OF_SMALL_GROUP.search(low)
-            inside = rank_inside(scope, low) if may_tell and not is_of_group else None
-            if inside and (rank is None or inside["a"]):
-                named = int(next(value for value in inside.groups() if value is not None))
-                rank = named if rank is None or self.file_rank is None else rank
-                key = key or f"rank{named}"
-        if rank is None and pid is not None:
+        return told, rest, body
+
+    def _of_nccl(self, told: _Told, nccl: re.Match[str]) -> _Told:
+        """With what NCCL's own prefix tells: the process, and the device that it drives."""
+        rank, pid = told.rank, int(nccl["pid"])
+        if rank is None:
             rank = self._rank_of_process(pid)
-        return _speaker(rank, host, pid, key or (f"rank{rank}" if rank is not None else "")), rest
+            rank = self._rank_of_device(int(nccl["device"])) if rank is None else rank
+        return _Told(rank, told.host or nccl["host"], pid, told.key or f"{nccl['host']}:{nccl['pid']}")
+
+    def _told_inside(self, told: _Told, scope: str) -> _Told:
+        """With the rank that the words of the line name as their writer's."""
+        low = scope.lower()
+        if not ("rank" in low or "worker" in low or "proc" in low or "trainer" in low):
+            return told
+        if (self.labels.within_groups and "processgroupnccl" in low) or _OF_SMALL_GROUP.search(low):
+            return told
+        inside = rank_inside(scope, low)
+        if inside is None or not (told.rank is None or inside["a"]):
+            return told
+        named = int(next(value for value in inside.groups() if value is not None))
+        rank = named if told.rank is None or self.file_rank is None else told.rank
+        return told._replace(rank=rank, key=told.key or f"rank{named}")
 
     def _rank_of(self, name: str, groups: dict[str, str | None]) -> int | None:
         """The global rank that a prefix stands for, if it stands for one."""

@@ -1,4 +1,4 @@
-"""Takes off what a collector, an editor or a web page put around every line of a log, before anything is read.
+"""Takes off what a collector or an editor put around every line of a log, before anything is read.
 
 {"log":"step 10\\n","stream":"stderr","time":"…"}   Docker's json-file driver, and other collectors' JSON: the words, behind their time
 Nov 17 05:01:02 node1 train[4711]: step 10         journald and syslog, of one program on one host
@@ -6,7 +6,6 @@ Nov 17 05:01:02 node1 train[4711]: step 10         journald and syslog, of one p
     12<tab>step 10                                 `cat -n`, editors
     step 10                                        a block of code in Markdown: all lines are indented alike
 > step 10                                          quoted
-loss &lt; 0.1, &quot;cuda&quot;                    copied from a page's source
 INFO:root:  File "train.py", line 9                anything else before all lines (`prefixes`)
 [rank1]:   File "/home/user/tra                    broken at a terminal's width (`folding`)
 in.py", line 9
@@ -16,7 +15,6 @@ A file is of one of these kinds if its first lines are, and its last, where they
 
 from __future__ import annotations
 
-import html
 import io
 import itertools
 import json
@@ -58,8 +56,6 @@ _OF_COLLECTORS = frozenset((
 ))  # fmt: skip
 _NUMBER = re.compile(rb" {0,7}(?P<number>\d{1,7})(?:\t|\| ?)")
 _INDENT = re.compile(rb"(?: {2,24}|\t{1,3})")
-_ENTITY = re.compile(rb"&(?:quot|gt|lt|amp|#39|#x27|nbsp);")
-_BARE = re.compile(rb"[<\"]")
 
 
 def unwrapped(stream: BinaryIO) -> tuple[BinaryIO, TrueLine | None]:
@@ -96,7 +92,6 @@ def _unwrap_of(stretches: Sequence[Sequence[bytes]], is_small: bool) -> Unwrap |
         _of_numbers,
         _of_quotes,
         _of_indents,
-        _of_pages,
     ):
         if (unwrap := find(stretches[0])) is not None:
             return unwrap
@@ -266,10 +261,3 @@ def _of_indents(lines: Sequence[bytes]) -> Unwrap | None:
         return None
     margin = match[0]
     return lambda line: line[len(margin) :] if line.startswith(margin) else line
-
-
-def _of_pages(lines: Sequence[bytes]) -> Unwrap | None:
-    entities = sum(1 for line in lines if _ENTITY.search(line))
-    if entities < _FEWEST or any(_BARE.search(line) for line in lines):
-        return None
-    return lambda line: html.unescape(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -82,7 +82,7 @@ def look(time: float, rank: int, waits: float, data: float) -> RankLook:
     calls = int(time * 10)
     beat = Heartbeat(rank, looks, time, CONNECTED, calls, calls, 0, looks, int(looks * data), int(looks * waits), {})
     process = ProcessSample(rank, 1, "S", time, 0.0, 1, 0, 0, 0)
-    return RankLook(time, process, beat, None, 0.3 * time, 0.0, time, 0.0, 0, 0, calls, 0, Signs())
+    return RankLook(time, process, beat, None, 0.3 * time, 0.0, time, 0.0, 0, 0, 0, Signs())
 
 
 def watched(seconds: float, slow_data: float) -> StragglerWatch:

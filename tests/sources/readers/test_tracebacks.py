@@ -41,6 +41,14 @@ def test_plain() -> None:
     assert (event.user_frame.file, event.user_frame.line) == ("/home/user/train.py", 88)
 
 
+@pytest.mark.parametrize("behind", ["", "████▉| 7587/7588 [1:42:01<00:00,  1.26it/s]"])
+def test_the_first_letter_was_lost(behind: str) -> None:
+    (event,) = events(
+        f'raceback (most recent call last):{behind}\n  File "/home/user/train.py", line 8, in main\nValueError: no\n'
+    )
+    assert (event.text, event.frames[0].line) == ("ValueError: no", 8)
+
+
 def test_interleaved_ranks() -> None:
     one = [f"[rank0]: {line}" for line in PLAIN.splitlines()]
     two = [f"[rank1]: {line.replace('sizes differ', 'other thing')}" for line in PLAIN.splitlines()]

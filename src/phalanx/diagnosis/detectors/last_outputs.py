@@ -1,7 +1,6 @@
 """Jobs of which nothing is left but steps, and then silence: whose last output differs from that of all other ranks.
 
 rank0.log: step 30        rank1.log: step 30        rank2.log: step 25
-rank0.log: epoch 3 …      rank1.log: epoch 3 …      rank2.log: epoch 3 … / evaluating …
 rank0.log: step 30        rank1.log: step 30        rank2.log: step 30 / upload failed, trying again / upload failed, trying again / …
 
 A job that ended well says so, or all its ranks end at the same step. Nothing is claimed where a program tells of any failure.
@@ -20,7 +19,6 @@ from phalanx.sources import FileSurvey
 from phalanx.sources.progress import Position
 from phalanx.sources.shapes import shape_of
 from phalanx.sources.survey import RankSurvey
-from phalanx.sources.text import without_numbers
 
 _TOLD = frozenset(
     (EventKind.EXCEPTION, EventKind.EXIT, EventKind.STALL, EventKind.TIMEOUT, EventKind.STACK, EventKind.TRACE)
@@ -30,12 +28,6 @@ _FEWEST_REPORTS = 3  # of every rank: then it is known how often one comes
 _AGAIN = 5  # times in a row, with nothing in between
 _TRIES = re.compile(r"\b(?:re-?try(?:ing)?|try(?:ing)? again|re-?attempt(?:ing)?|re-?connecting|attempt \d+)\b", re.I)
 _WAITS = re.compile(r"\bwait(?:ing|s)?\b|\bpolling\b|\bnot (?:yet )?(?:ready|there|available|found)\b", re.I)
-# What has a result that would have been told: an evaluation is made for nothing else.
-_ANNOUNCED = re.compile(
-    r"\b(?:start(?:ing)? |begin(?:ning)? |run(?:ning)? )?(?:evaluating|evaluation|validating|validation|testing|inference)\b(?!.*\d)",
-    re.I,
-)
-_LEAVES = re.compile(r"exit|bye|clos|clean|destroy|shut|stop|leav|sav|end|quit|teardown", re.I)  # what ends well, too
 _SHOWN = 160
 _Shown = tuple[str, int, dict[str, Any]]  # the fact, the rank, its fields
 
@@ -67,7 +59,7 @@ def detect(job: Job) -> Iterator[Event]:
     sizes = {size for file in job.files for size in file.world_sizes}
     if len(ranks) < 2 or any(size > len(ranks) for size in sizes) or any(one.entry.finished for one in ranks.values()):
         return  # others' words are not here, or some rank was through
-    for fact, rank, fields in (*_tries_again(ranks), *_behind(ranks), *_announced_alone(ranks)):
+    for fact, rank, fields in (*_tries_again(ranks), *_behind(ranks)):
         yield found(fact, ranks[rank].file, ranks[rank].entry.last_line, rank, **fields)
         return
 
@@ -100,8 +92,6 @@ def _behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     common, most = Counter(one.at for one in ranks.values()).most_common(1)[0]
     if len(ranks) < _FEWEST_RANKS:
         return
-    if most == len(ranks):
-        yield from _a_line_behind(ranks)
     if most != len(ranks) - 1:
         return
     rank, own = next((rank, one) for rank, one in ranks.items() if one.at != common)
@@ -109,30 +99,6 @@ def _behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
     # Who trains in step with others can be one report behind; who is further behind does not make them wait.
     if all(one.before == own.at and not one.said_after for one in others):
         yield "output.rank-behind", rank, {"own": _named(own.at), "common": _named(common)}
-
-
-def _a_line_behind(ranks: dict[int, _Last]) -> Iterator[_Shown]:
-    """After the same step all others have said the same, and one has not come to that."""
-    quiet = [rank for rank, one in ranks.items() if not one.said_after]
-    others = {without_numbers(one.said_after) for one in ranks.values() if one.said_after}
-    if len(quiet) != 1 or len(others) != 1 or _LEAVES.search(others.pop()):
-        return
-    said = next(one.said_after for one in ranks.values() if one.said_after)
-    yield "output.rank-behind", quiet[0], {"own": _named(ranks[quiet[0]].at), "common": said[:_SHOWN]}
-
-
-def _announced_alone(ranks: dict[int, _Last]) -> Iterator[_Shown]:
-    """After the same step one rank announced an evaluation, without a result, and the others said nothing."""
-    loud = [rank for rank, one in ranks.items() if one.said_after]
-    if len(ranks) < _FEWEST_RANKS or len(loud) != 1 or len({one.at for one in ranks.values()}) != 1:
-        return
-    said = ranks[loud[0]].said_after
-    if _ANNOUNCED.search(_without_clock(said)) and ranks[loud[0]].entry.repeats == 1:
-        yield "output.began-alone", loud[0], {"last": _named(ranks[loud[0]].at), "said": said[:_SHOWN]}
-
-
-def _without_clock(text: str) -> str:
-    return re.sub(r"\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?", "", text)
 
 
 def _named(at: Position) -> str:

@@ -1,13 +1,8 @@
-"""What the lines that ranks print show beside their numbers: when they end, what they say at the start, what is compiled again."""
+"""What the lines that ranks print show beside their numbers: when they end, what is compiled again."""
 
 from phalanx.model.fact import FactType
 
 FACTS = (
-    FactType(
-        "startup.fewer-devices",
-        "{asked} devices or processes were requested and {found} found",
-        {"asked": "int", "found": "int"},
-    ),
     FactType(
         "compile.repeated",
         "{function} is compiled {times} times while the job trains",
@@ -32,10 +27,5 @@ FACTS = (
         "output.repeats",
         "{ranks} alone repeats itself at its end, {times} times or more: {said}",
         {"times": "int", "said": "str"},
-    ),
-    FactType(
-        "output.began-alone",
-        "After {last} {ranks} alone printed: {said}",
-        {"last": "str", "said": "str"},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,12 @@ from phalanx.run.observer import Observation
 from phalanx.run.watch.partners import SENDS, is_point_to_point, left_out_half
 from phalanx.run.watch.recorder import GroupState
 from phalanx.sources.rank_conditions import condition_above
+from phalanx.sources.readers.stacks import THREAD, frame_of
+from phalanx.sources.readers.tracebacks import FRAME, TRIGGERS
 
-_BEGINS = b"Traceback (most recent call last):"
-_THREAD_BEGINS = re.compile(rb"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
 _ONE_SHAPE = re.compile(r"\[(\[[\d, ]*\])\] ")
-_MARK = re.compile(rb"^\[rank\d+\]: ?")
+_MARK = re.compile(r"^\[rank\d+\]: ?")
 _LONGEST = 200
-_CRASH_FRAME = re.compile(rb'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+?)\s*$')
-_FRAME = re.compile(rb'^(?:\[rank\d+\]: ?)?\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
 
 
 def call_of(file: Path) -> dict[str, Any]:
@@ -76,17 +74,20 @@ def failure_of(last: Iterable[bytes]) -> dict[str, Any]:
     return found
 
 
+def _texts(last: Iterable[bytes]) -> Iterator[str]:
+    return (_MARK.sub("", line.decode("utf-8", "replace")).rstrip() for line in last)
+
+
 def _crash_of_main_thread(last: Iterable[bytes]) -> list[Frame]:
     """Of the stacks that faulthandler wrote of all threads, the one that runs the script; outermost frame first."""
-    frames: list[Frame] = []
+    frames: list[Frame] | None = None
     found: list[Frame] = []
-    for line in last:
-        if _THREAD_BEGINS.match(line):
+    for text in _texts(last):
+        if THREAD.match(text):
             frames = []
-        elif (match := _CRASH_FRAME.match(line)) is not None:
-            name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
-            frames.insert(0, Frame(name, int(match["line"]), function))
-            if function == "<module>" and "runpy" not in name:
+        elif frames is not None and (frame := frame_of(text)) is not None:
+            frames.insert(0, frame)
+            if frame.function == "<module>" and "runpy" not in frame.file:
                 found = list(frames)
     return found
 
@@ -94,22 +95,20 @@ def _crash_of_main_thread(last: Iterable[bytes]) -> list[Frame]:
 def last_traceback(last: Iterable[bytes]) -> list[Frame]:
     """Outermost frame first. Of chained exceptions the last is the one that ended the rank."""
     frames: list[Frame] = []
-    for line in last:
-        if line.rstrip().endswith(_BEGINS):
+    for text in _texts(last):
+        if TRIGGERS[0] in text:
             frames = []
-        elif (match := _FRAME.match(line)) is not None:
-            name, function = (match[part].decode("utf-8", "replace") for part in ("file", "function"))
-            frames.append(Frame(name, int(match["line"]), function))
+        elif (match := FRAME.match(text)) is not None:
+            frames.append(Frame(match["file"], int(match["line"]), match["function"] or "<module>"))
     return frames
 
 
 def _exception_of(last: Iterable[bytes]) -> str:
     """The line behind the last frame of a traceback that is not indented: what was raised, and its message's first line."""
     found, is_inside = "", False
-    for line in last:
-        text = _MARK.sub(b"", line)
-        if text.rstrip().endswith(_BEGINS):
+    for text in _texts(last):
+        if TRIGGERS[0] in text:
             found, is_inside = "", True
         elif is_inside and text[:1].strip():
-            found, is_inside = text.decode("utf-8", "replace").strip()[:_LONGEST], False
+            found, is_inside = text.strip()[:_LONGEST], False
     return found

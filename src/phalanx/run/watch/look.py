@@ -77,44 +77,61 @@ def look_at(
     children = _living(family_of(pid) if family is None else family)
     wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
     moved = {child: _bytes_of(sample_io(child)) for child in children} if family is not None else {}
-    cpu, reaped, wanted, moved_below = process.cpu, process.reaped, 0.0, 0
+    cpu, reaped, wanted, moved_below, peak = process.cpu, process.reaped, 0.0, 0, 0
     if before is not None:
         old = before.children
-        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0)
-        cpu += _gained(
-            {child: one.cpu for child, one in children.items()}, {child: one.cpu for child, one in old.items()}
-        )
+        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0) + _gained(_cpu(children), _cpu(old))
         reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
-        reaped += _gained(
-            {child: one.reaped for child, one in children.items()}, {child: one.reaped for child, one in old.items()}
-        )
+        reaped += _gained(_reaped(children), _reaped(old))
         wanted = before.wanted + _gained(wants, before.wants)
         moved_below = before.moved_below + int(_gained(moved, before.moved))
+        peak = before.peak
     memory = process.memory + sum(private_memory(child) for child in children)
     beat = (file.read() if file is not None else None) or (before.beat if before is not None else None)
     demand, delay = demand_of(pid) or (0.0, 0.0)
     io = sample_io(pid)
+    # time of short-lived children counts, too, such as compilers', twice at worst; and so does one that gets no processor
+    signs = _signs(process, children, beat, output, cpu + reaped, demand + wanted, _bytes_of(io) + moved_below, traffic)
+    counted = (demand, delay, cpu, reaped, memory, max(memory, peak), output.lines)
+    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
+
+
+def _signs(
+    process: ProcessSample,
+    children: Mapping[int, ProcessSample],
+    beat: Heartbeat | None,
+    output: OutputProgress,
+    cpu: float,
+    demand: float,
+    io: int,
+    traffic: int | None,
+) -> Signs:
     progress = beat.progress if beat is not None else 0
-    groups = beat.groups.values() if beat is not None else ()
-    signs = Signs(
+    outstanding = [one for one in (beat.groups.values() if beat is not None else ()) if one.enqueued > one.completed]
+    return Signs(
         progress=progress + output.news,
         calls=progress + output.advances,
         steps=output.passed,
-        cpu=cpu + reaped,  # of short-lived children too, such as compilers; counted twice at worst
-        demand=demand + wanted,  # a compiler that gets no processor is at work, too
-        io=_bytes_of(io) + moved_below,
+        cpu=cpu,
+        demand=demand,
+        io=io,
         traffic=traffic,
         faults=process.major_faults + sum(child.major_faults for child in children.values()),
         lines=output.lines,
         stopped=process.state == "T",
         blocked=process.state == "D" or any(child.state == "D" for child in children.values()),
-        spinning=any(one.enqueued > one.completed and one.started > 0 for one in groups),
-        may_spin=any(one.enqueued > one.completed and one.started == 0 for one in groups),
+        spinning=any(one.started > 0 for one in outstanding),
+        may_spin=any(one.started == 0 for one in outstanding),
         connected=beat.connected if beat is not None else None,
     )
-    peak = max(memory, before.peak if before is not None else 0)
-    counted = (demand, delay, cpu, reaped, memory, peak, output.lines)
-    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
+
+
+def _cpu(children: Mapping[int, ProcessSample]) -> dict[int, float]:
+    return {child: one.cpu for child, one in children.items()}
+
+
+def _reaped(children: Mapping[int, ProcessSample]) -> dict[int, float]:
+    return {child: one.reaped for child, one in children.items()}
 
 
 def _living(family: Iterable[int]) -> dict[int, ProcessSample]:

@@ -23,7 +23,7 @@ _MOST_LINES = 200
 def read(window: Window) -> Iterator[Event]:
     """One event, if this is the first frame, nothing but frames follows, and an exception ends them."""
     first = FRAME.match(window.text)
-    if first is None or any(HEADS[0][1:] in text or FRAME.match(text) for text in window.preceding(_NEAR)):
+    if first is None or any(HEADS[0] in text or FRAME.match(text) for text in window.preceding(_NEAR)):
         return
     frames = [Frame(first["file"], int(first["line"]), first["function"] or "<module>", "")]
     is_flat = window.text.startswith("File")  # where the indentation was lost, any line may be code

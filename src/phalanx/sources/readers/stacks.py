@@ -19,20 +19,20 @@ TRIGGERS = ("(most recent call first):", '"MainThread"')
 
 _FAULTHANDLER = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 _PY_SPY = re.compile(r"^\s+(?P<function>\S.*?) \((?P<file>[^():]+):(?P<line>\d+)\)$")
-_THREAD = re.compile(r"^\s*(?:Current thread|Thread) ")
+THREAD = re.compile(r"^\s*(?:Current thread|Thread) ")
 _PROCESS = re.compile(r"^Process (?P<pid>\d+): ")
 
 
 def read(window: Window) -> Iterator[Event]:
     """One event for the thread whose stack begins here; native C++ backtraces are left to the message they belong to."""
-    if not _THREAD.match(window.text):
+    if not THREAD.match(window.text):
         return
     frames = []
     for _, text in window.following(120):
         frame = frame_of(text)
         if frame is not None:
             frames.append(frame)
-        elif not text[:1].isspace() or _THREAD.match(text):
+        elif not text[:1].isspace() or THREAD.match(text):
             break  # py-spy shows native frames and arguments between those of Python
     if frames:
         frames.reverse()

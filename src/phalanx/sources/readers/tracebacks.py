@@ -14,7 +14,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.model.lazy import lazy
 from phalanx.sources.window import Window
 
-TRIGGERS = ("Traceback (most recent call last)",)
+TRIGGERS = ("raceback (most recent call last)",)  # the first letter is often lost where somebody copies it
 TRUNCATED = "(truncated traceback)"  # in the exception's place, where its end is missing
 
 # An arrow stands at the frame that caught the exception, where Loguru prints it.
