@@ -25,7 +25,9 @@ STEPS = "".join(f"[rank{rank}]: step {step} loss 0.3\n" for step in range(3) for
 
 
 def test_an_exception_that_no_rule_knows(diagnose: Diagnose) -> None:
-    log = STEPS + traceback(1, 31, "collate_fn", 'y = [row["labels"] for row in rows]', "KeyError: 'labels'")
+    own = traceback(1, 31, "pad", 'y = [row["labels"] for row in rows]', "KeyError: 'labels'")
+    fetch = '[rank1]:   File "/opt/site-packages/torch/utils/data/_utils/fetch.py", line 57, in fetch\n'
+    log = STEPS + own.replace("last):\n", f"last):\n{fetch}[rank1]:     return self.collate_fn(data)\n")
     log += "".join(traceback(rank, 40, "main", "loss.backward()", LOST) for rank in (0, 2))
     verdict = diagnose(log).verdict
     assert verdict is not None
@@ -36,6 +38,12 @@ def test_an_exception_that_no_rule_knows(diagnose: Diagnose) -> None:
     assert verdict.cause_confidence is Confidence.POSSIBLE
     assert [(fix.pattern, fix.basis) for fix in verdict.shown_fixes] == [("fix-dataset", Basis.EVIDENCE)]
     assert verdict.summary.startswith(verdict.headline)
+
+
+def test_a_function_is_no_collator_by_its_name(diagnose: Diagnose) -> None:
+    verdict = diagnose(STEPS + traceback(1, 31, "collate_results", "x = y[9]", "IndexError: no")).verdict
+    assert verdict is not None
+    assert verdict.headline == "Rank 1 raised IndexError: no in collate_results (train.py:31)."
 
 
 def test_all_ranks_alike(diagnose: Diagnose) -> None:

@@ -91,6 +91,13 @@ def test_wrong_path_is_an_error_that_says_what_to_do() -> None:
         find_inputs(["/no/such/file"])
 
 
+def test_a_script_is_not_read_as_a_log(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("raise MemoryError\n")
+    found, unchecked = find_inputs([str(script)])
+    assert (found, unchecked[0].needs) == ([], f"`phalanx check {script}`")
+
+
 def test_loops_of_links_devices_and_sockets_do_not_trap(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")

@@ -144,8 +144,8 @@ def function_of(event: Event) -> str:
     named = next((frame for frame in reversed(frames) if frame.function not in _INSIDE), None)
     if named is None or (frames and named.path != frames[-1].path):
         return ""
-    if "collate" in named.function.lower():
-        return "your collator"
+    if any("torch/utils/data/" in frame.file and "collate_fn(" in frame.source for frame in event.frames):
+        return "your collator"  # whatever its name: the data loader called it to make a batch
     return f"your data set ({named.function})" if named.function == "__getitem__" else named.function
 
 

@@ -52,10 +52,6 @@ def was_cut_off(folder: Path) -> bool:
     return is_open and not bundle.is_held(folder)
 
 
-# how another rank ended would be taken for how this one did
-_OF_ANOTHER = re.compile(r"(?<= ended) with (?:signal|exit status) .*")
-
-
 def evidence_of(folder: Path) -> list[Path]:
     """The files of the last attempt that a diagnosis reads, the manifest first."""
     found = [folder / bundle.MANIFEST]
@@ -133,7 +129,7 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if isinstance(why, dict) and why.get("text"):
         text += f": {why['text']}"
     if by:
-        text += f" (ended because {_OF_ANOTHER.sub('', str(by))})"
+        text += " (ended by the launcher)"  # why is in `by`: in the text, rules would take it for what this rank died of
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
     died = _death(rank, why) if isinstance(why, dict) and why.get("cause") else None
     return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data, fact=died)

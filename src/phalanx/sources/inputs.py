@@ -78,6 +78,10 @@ def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
             found.extend(kept for one, name in named if (kept := _regular(one, name, unchecked)) is not None)
         elif path.is_dir():
             found.extend(_walk(path, unchecked))
+        elif path.suffix == ".py":
+            unchecked.append(
+                Unchecked(f"{shown_name(given)}: a script, not a log", f"`phalanx check {shown_name(given)}`")
+            )
         elif (one := _regular(path, path.name, unchecked, named=True)) is not None:
             found.append(one)
     return found, unchecked
