@@ -21,6 +21,7 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _NAMES_A_RANK = re.compile(r"\branks? \d", re.I)
 _PLAIN_OPENING = re.compile(r"(?:A|An|The|Some|Two|Several|Not all)\b")
 _INSIDE = frozenset(("<listcomp>", "<genexpr>", "<lambda>", "<dictcomp>", "<setcomp>", "<module>"))
+_BAR = re.compile(r"\s*\d+%\|.*")  # a progress bar that was left behind the message
 _SIGNALS_FROM = 128  # a shell's way to tell a signal
 
 
@@ -132,7 +133,7 @@ def error_of(event: Event) -> str:
     """`KeyError: 'labels'`: the first line of what was raised, cut to what fits on a line."""
     kind = str(event.data.get("type", "")).rsplit(".", 1)[-1]
     _, _, message = event.text.split("\n", 1)[0].partition(": ")
-    message = " ".join(message.split())
+    message = " ".join(_BAR.sub("", message).split())
     if len(message) > _LONGEST_MESSAGE:
         message = message[: _LONGEST_MESSAGE - 1].rsplit(" ", 1)[0] + " …"
     return f"{kind}: {message}".rstrip(": .") if message else kind

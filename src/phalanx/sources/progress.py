@@ -27,7 +27,9 @@ _TROUBLE = re.compile(
 _CONNECTED = re.compile(
     r"connected to \d+ peer ranks|Init COMPLETE|successfully connected|All distributed processes registered"
 )
-_OPENS_WITH_PROGRESS = re.compile(r"\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", re.I)
+_OPENS_WITH_PROGRESS = re.compile(
+    r"\W*(?:(?:\d+[-/]\d+[-/]\d+[T _])?\d+:\d+:\d+(?:[.,]\d+)?)?\W*(?:\w+\W+){0,6}?(?:epoch|step|iter)", re.I
+)  # behind the time that a logger writes, few words stand before it
 # Lines of source, as tracebacks quote them: `model.fit(data, epochs=3)` tells of no epoch.
 _CODE = re.compile(r"\bdef \b|=\s*\w+\(|(?:^\s{2,}|\w\.)\w+\([^)]*\b\w+=", re.I)
 

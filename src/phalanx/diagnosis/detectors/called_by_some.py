@@ -1,4 +1,4 @@
-"""Crashes after a collective that only some ranks called: the condition on the rank in the user's source says which.
+"""Crashes and time-outs after a collective that only some ranks called: the condition on the rank in the user's source says which.
 
     if rank == 0:
         evaluate(model)     # the wrapped model communicates; meanwhile the other ranks train on
@@ -24,6 +24,7 @@ from phalanx.sources.user_code import source_line
 _MEETS = re.compile(
     r"torch/distributed/|torch/nn/parallel/distributed|horovod/|_engine_run_backward|deepspeed/|megatron/"
 )
+_TIMED_OUT = re.compile(r"timed? ?out", re.I)
 _PAIRED = frozenset(
     ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "P2POp")
 )
@@ -57,6 +58,8 @@ def detect(job: Job) -> Iterator[Event]:
         "place": own.place,
         "condition": condition,
         "others_at": places.pop() if len(places) == 1 else "",
+        "cause": "rank-conditional-collective",
+        "ended": "timeout" if any(_TIMED_OUT.search(event.text) for event in ends.values()) else "crash",
     }
     for rank in sorted(inside):
         fact = make_fact("source.called-by-some", fields, ranks=(rank,), source="source")

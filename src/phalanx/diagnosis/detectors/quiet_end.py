@@ -31,7 +31,7 @@ def detect(job: Job) -> Iterator[Event]:
     later = [time for event in ends if (time := _without_year(event.time or 0.0)) > last]
     quiet = min(later, default=last) - last
     if quiet > max(_LEAST, _TIMES * interval):
-        yield found("output.quiet-before-end", name, line, None, seconds=round(quiet), interval=round(interval))
+        yield found("output.quiet-before-end", name, line, None, seconds=round(quiet), interval=max(round(interval), 1))
 
 
 def _last_reports(files: Iterable[FileSurvey]) -> Iterator[tuple[float, float, str, int]]:
