@@ -135,6 +135,6 @@ def _total_bytes(paths: list[str]) -> float | None:
 
 
 def _status(report: Report) -> int:
-    if report.verdict is not None:
+    if report.verdict is not None or any(one.verdict for _, one in report.jobs):
         return 1
     return 0 if report.read else 2

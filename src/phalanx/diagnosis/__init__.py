@@ -23,6 +23,7 @@ from phalanx.model.ranks import speak_of
 from phalanx.model.trace import Traces
 from phalanx.sources import Collector, Input, Observations, find_inputs
 from phalanx.sources.bundle import earlier_attempts, roles_in
+from phalanx.sources.job_folders import find_jobs
 from phalanx.sources.patience import UNLIMITED, WHOLE, Patience
 from phalanx.sources.traces import find_traces, read_traces
 
@@ -49,8 +50,16 @@ def diagnose_paths(
 ) -> Report:
     """Diagnose files, folders or `-`. Raises FileNotFoundError for a path that is not there.
 
-    Files are read whole for `time_limit` seconds, None for ever; then only how they begin and end.
+    Files are read whole for `time_limit` seconds, None for ever; then only how they begin and end. A folder of several jobs
+    gives the report on the newest, with those on all of them in `jobs`.
     """
+    found = find_jobs(Path(paths[0])) if len(paths) == 1 and paths[0] != "-" and jobs is None else {}
+    if found:
+        reports = [
+            (name, diagnose_paths([str(path) for path in own], progress, None, time_limit))
+            for name, own in found.items()
+        ]
+        return replace(reports[-1][1], jobs=tuple(reports))
     inputs, unchecked = find_inputs(paths)
     speak_of({rank: role for path in paths if path != "-" for rank, role in roles_in(Path(path)).items()})
     report = diagnose_inputs(inputs, load_bare_rules(), unchecked, progress, jobs, Patience.of(time_limit))

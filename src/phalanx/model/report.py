@@ -20,6 +20,9 @@ class Report:
     without_output: tuple[str, ...] = ()  # of what was read: reports that quote no output of a program
     restarts: tuple[str, ...] = ()  # why earlier attempts of the job ended, oldest first
     scope: str = ""  # what was looked at, where that is not files: `24 steps on 2 ranks`
+    jobs: tuple[
+        tuple[str, "Report"], ...
+    ] = ()  # of a folder that holds several, oldest first; this report is the last one's
 
     @property
     def verdict(self) -> Finding | None:
@@ -52,6 +55,7 @@ class Report:
             "read": list(self.read),
             "restarts": list(self.restarts),
             "scope": self.scope,
+            **({"jobs": [{"job": name, **one.to_json()} for name, one in self.jobs]} if self.jobs else {}),
         }
 
 

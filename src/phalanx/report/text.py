@@ -35,6 +35,12 @@ def print_text(report: Report, *, everything: bool = False, console: Console | N
 
 
 def _print(report: Report, console: Console, everything: bool) -> None:
+    for name, one in report.jobs:
+        console.print(Text(f"{name}:", style="bold"))
+        _print(one, console, everything)
+        console.print()
+    if report.jobs:
+        return
     verdict = report.verdict
     for told in report.restarts:
         console.print(Text(told, style="dim"))

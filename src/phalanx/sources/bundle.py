@@ -129,7 +129,8 @@ def read_exit(name: str, record: Mapping[str, Any]) -> Event | None:
     if isinstance(why, dict) and why.get("text"):
         text += f": {why['text']}"
     if by:
-        text += " (ended by the launcher)"  # why is in `by`: in the text, rules would take it for what this rank died of
+        # why is in `by`: in the text, rules would take it for what this rank died of
+        text += " (ended by the launcher)"
     data = {"code": code, "by": by, "order": record.get("order"), "why": why}
     died = _death(rank, why) if isinstance(why, dict) and why.get("cause") else None
     return Event(EventKind.EXIT, clean_text(text), name, 1, rank, source="bundle", data=data, fact=died)

@@ -7,8 +7,14 @@ FACTS = (
         "source.called-by-some",
         "{ranks} alone {verb} {call}{function? in {function}} ({place}, under `{condition}`)",
         {
-            "verb": "str", "call": "str", "function": "str", "place": "str", "condition": "str", "others_at": "str",
-            "cause": "str", "ended": "str",
+            "verb": "str",
+            "call": "str",
+            "function": "str",
+            "place": "str",
+            "condition": "str",
+            "others_at": "str",
+            "cause": "str",
+            "ended": "str",
         },
     ),
     FactType(
