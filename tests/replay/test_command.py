@@ -242,3 +242,30 @@ def test_plain_objects_are_still_made() -> None:
     ]
     for protocol in (3, 4):
         assert load_plain(pickle.dumps(plain, protocol)) == plain
+
+
+def test_a_file_of_another_bundle_is_not_run(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text('{"schema": "phalanx.bundle/1"}')
+    (other / "evil.py").touch()
+    (tmp_path / "innocent.py").symlink_to(other / "evil.py")
+    for words in (("other/evil.py",), ("innocent.py",), ("-m", "innocent")):
+        with pytest.raises(ReplayError, match="lies in another bundle"):
+            command_of(
+                made(tmp_path / f"of-{words[-1].partition('.')[0].replace('/', '-')}{len(words)}", *words),
+                tmp_path,
+                None,
+                None,
+                None,
+            )
+
+
+def test_a_bundle_that_python_would_import_is_refused(tmp_path: Path) -> None:
+    recording = made(tmp_path, "train.py")
+    (tmp_path / "train.py").touch()
+    assert command_of(recording, tmp_path, None, None, None).file == tmp_path / "train.py"
+    (tmp_path / "bundle" / "__init__.py").touch()
+    for script in (None, tmp_path / "train.py"):
+        with pytest.raises(ReplayError, match="would import it as the module bundle"):
+            command_of(recording, tmp_path, script, None, None)

@@ -12,7 +12,7 @@ _FOLDERS = frozenset({
     ".password-store", ".vault.d", ".config", ".databricks", ".kaggle", ".wandb",
 })  # fmt: skip
 _FILES = re.compile(
-    r"\.env(?:\..+)?|.+\.env|\.envrc|[._]netrc|\.pgpass|\.my\.cnf|\.npmrc|\.pypirc|\.git-credentials|\.htpasswd|\.dockercfg|\.vault-token"
+    r"\.env(?:\..+)?|.+\.env|\.envrc|[._]netrc|\.pgpass|rclone\.conf|\.my\.cnf|\.npmrc|\.pypirc|\.git-credentials|\.htpasswd|\.dockercfg|\.vault-token"
     r"|\.boto|\.s3cfg|\.terraformrc|\.databrickscfg|kaggle\.json|credentials(?:\.(?:json|ya?ml|toml|ini|csv|txt))?|client_secrets?.*\.json"
     r"|.*service[-_]?account.*\.json|application_default_credentials\.json|kubeconfig|.+\.kubeconfig|secrets?\.(?:ya?ml|json|toml|ini|env)"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|ovpn|tfstate|tfvars)|.+\.tfstate\.backup",

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from phalanx.model import bundle as layout
+from phalanx.model import foreign
 from phalanx.replay.recordings import Recording, ReplayError
 from phalanx.sources.secrets import HIDDEN
 
@@ -50,6 +52,14 @@ def command_of(
     recording: Recording, here: Path, script: Path | None, arguments: Sequence[str] | None, python: str | None
 ) -> Command:
     """The recorded command, checked. Raises ReplayError with what to do."""
+    command = _named(recording, here, script, arguments, python)
+    _refuse_importable(recording.bundle, command.sources)
+    return command
+
+
+def _named(
+    recording: Recording, here: Path, script: Path | None, arguments: Sequence[str] | None, python: str | None
+) -> Command:
     recorded = [str(word) for word in recording.manifest["command"]][1:]
     interpreter = python or sys.executable
     is_module = bool(recorded) and recorded[0] == "-m"
@@ -87,7 +97,31 @@ def _own(path: Path, named: str, here: Path, bundle: Path) -> Path:
         raise ReplayError(
             f"the recording names {named}, which lies in the bundle itself: name the script with --script"
         )
+    other = next(
+        (folder for folder in real.parents if folder.is_relative_to(here.resolve()) and _is_bundle(folder)), None
+    )
+    if other is not None:
+        raise ReplayError(
+            f"the recording names {named}, which lies in another bundle, {other}: name the script with --script"
+        )
     return real
+
+
+def _is_bundle(folder: Path) -> bool:
+    """Whether this folder came from `phalanx run`, and so perhaps from somebody else."""
+    try:
+        return str(foreign.read_object(folder / layout.MANIFEST).get("schema", "")).startswith("phalanx.")
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse_importable(bundle: Path, folder: Path) -> None:
+    """Python looks for modules beside the script first: a bundle called `numpy` with an `__init__.py` would be imported."""
+    place = bundle.resolve()
+    if place.parent == folder.resolve() and any(place.glob("__init__.*")):
+        raise ReplayError(
+            f"{bundle} has an __init__ file, and Python would import it as the module {place.name}: move the bundle elsewhere"
+        )
 
 
 def _module(name: str, here: Path, bundle: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 from phalanx.sources.traces.protocol import UnreadableError
@@ -32,8 +33,10 @@ def load_plain(data: bytes) -> Any:
     that reads foreign pickles checks that by `check_memo` or bounds its process' memory.
     """
     try:
-        # A stream that can be peeked at is read in large pieces, others byte by byte: a third of the time.
-        return _PlainUnpickler(io.BufferedReader(cast(io.RawIOBase, io.BytesIO(data)), 1 << 20)).load()
+        # A stream that can be peeked at is read in large pieces, others byte by byte: a third of the time. Without `readinto`:
+        # Python complains on standard error of a bytearray that is cut off within it.
+        stream = io.BufferedReader(cast(io.RawIOBase, io.BytesIO(data)), 1 << 20)
+        return _PlainUnpickler(SimpleNamespace(read=stream.read, readline=stream.readline, peek=stream.peek)).load()
     except _RefusedError as error:
         raise UnreadableError(
             f"refused, nothing of it was run: {error}; a trace holds plain data only", _NEEDS
