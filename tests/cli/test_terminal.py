@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-OSC, BIDI = "\x1b]0;owned\x07", "\u202e"
-EVIL = f"x{OSC}{BIDI}\x9b2J[/red][link=http://x]y"
+OSC, BIDI, OVERWRITE = "\x1b]0;owned\x07", "\u202e", "\x1b[1A\x1b[Kfine\r"
+EVIL = f"x{OSC}{BIDI}{OVERWRITE}\x9b2J[/red][link=http://x]y"
 
 
 def on_terminal(folder: Path, *words: str) -> str:
@@ -116,3 +116,5 @@ def test_no_field_reaches_the_terminal_raw(tmp_path: Path, words: tuple[str, ...
     assert "\x1b]" not in shown
     assert BIDI not in shown
     assert "\x9b" not in shown
+    assert OVERWRITE not in shown
+    assert "fine\r" not in shown.replace("\r\n", "")

@@ -22,6 +22,7 @@ def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
 def test_plain_text_and_our_colours_stay() -> None:
     assert printable("loss 0.5\tü 漢字 ✗\n") == "loss 0.5\tü 漢字 ✗\n"
     assert safe("\x1b[1;31mred\x1b[0m") == "\x1b[1;31mred\x1b[0m"
+    assert safe("\r\x1b[2K\x1b[1Aname\x1b[1A\x1b[Kfine\r") == "\r\x1b[2K\x1b[1Aname\\u001b[1A\\u001b[Kfine\\u000d"
     assert printable("\x1b[31m") == "\\u001b[31m"
     assert safe_bytes("\x1b[31mü\x1b[0m".encode()) == "\x1b[31mü\x1b[0m".encode()
 

@@ -31,6 +31,6 @@ class Progress:
     def close(self) -> None:
         """Take the line away."""
         if self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
+            sys.stderr.writelines(("\r" + " " * self._shown, "\r"))
             sys.stderr.flush()
             self._shown = 0

@@ -11,8 +11,9 @@ _Value = TypeVar("_Value")
 # C0 without tab and newline, DEL, C1; marks of direction, invisible characters, separators of lines, tags; halves of pairs.
 _UNPRINTABLE = "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 _ANY = re.compile(f"[{_UNPRINTABLE}]")
-# Kept by `safe`: colours, and what our own progress bars and status lines need.
-_OURS = re.compile(rf"(\x1b\[[0-9;]{{0,20}}m|\x1b\[\?25[lh]|\x1b\[[0-9]?[AK]|\r)|[{_UNPRINTABLE}]")
+# Kept by `safe`: colours and the cursor's being shown; at the beginning, where only our progress bars write it, what moves the cursor.
+_OURS = re.compile(rf"(\x1b\[[0-9;]{{0,20}}m|\x1b\[\?25[lh]|\r(?=\n))|[{_UNPRINTABLE}]")
+_MOVES = re.compile(r"(?:[\r\n]|\x1b\[\?25[lh]|\x1b\[[0-9]?[AK])+")
 _RAW = re.compile(
     rb"(\x1b\[[0-9;]{0,20}m)|[\x00-\x08\x0b-\x1f\x7f]"
     rb"|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa0-\xa9]|\xef\xbb\xbf|\xf3\xa0[\x80\x81][\x80-\xbf]"
@@ -32,8 +33,11 @@ def printable(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """Text of ours, foreign parts in it: colours stay, and what moves the cursor within a progress bar."""
-    return text if text.isascii() and text.isprintable() else _OURS.sub(_escaped, text)
+    """Text of ours, foreign parts in it: colours stay, and what moves the cursor before a progress bar is drawn."""
+    if text.isascii() and text.isprintable():
+        return text
+    moves = _MOVES.match(text)
+    return moves[0] + _OURS.sub(_escaped, text[moves.end() :]) if moves else _OURS.sub(_escaped, text)
 
 
 def safe_bytes(line: bytes) -> bytes:
