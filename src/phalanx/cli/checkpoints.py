@@ -65,7 +65,7 @@ class CheckpointRequest:
         except BrokenPipeError:
             raise
         except OSError as error:
-            sys.stderr.write(f"phalanx: cannot write {self.output}: {error.strerror}\n")
+            sys.stderr.write(f"phalanx: cannot write {self.output or 'standard output'}: {error.strerror}\n")
             return 2
         return _status([one.report for one in examined])
 
