@@ -32,7 +32,7 @@ def docker(number: int, line: str) -> str:
 
 def read(text: str | bytes) -> str:
     raw = text.encode() if isinstance(text, str) else text
-    with unwrapped(io.BufferedReader(io.BytesIO(raw)))[0] as stream:
+    with unwrapped(io.BufferedReader(io.BytesIO(raw))) as stream:
         return stream.read().decode("utf-8", "replace")
 
 
