@@ -128,3 +128,17 @@ def test_a_full_device_alone_accuses_nobody(diagnose: Diagnose) -> None:
     verdict = diagnose({"job.log": FULL}).verdict
     assert verdict is not None
     assert verdict.culprit_ranks == ()
+
+
+def test_slurms_word_of_memory_is_about_the_one_rank_that_was_killed(diagnose: Diagnose) -> None:
+    """The task that srun names is the node's launcher, not rank 0."""
+    log = (
+        "step 9 loss 0.4\nstep 10 loss 0.4\n"
+        "E1112 03:43:10.9 1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 6 (pid: 706) of binary: python\n"
+        "  rank      : 6 (local_rank: 6)\n  exitcode  : -9 (pid: 706)\n"
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=8841.0. Some of the step tasks have been OOM Killed.\n"
+        "srun: error: n9: task 0: Out Of Memory\n"
+    )
+    verdict = diagnose({"job.log": log}).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("fail.out-of-memory", (6,))

@@ -55,3 +55,9 @@ def test_a_victim_is_who_says_nothing_else() -> None:
     assert only_victims([(True, frozenset({0, 1})), (False, frozenset({1, 2}))]) == {0}
     told = history(event(EventKind.EXCEPTION, 0, type="RuntimeError"))
     assert rank_states(told, frozenset({0}))[0].words is Words.VICTIM
+
+
+def test_fingerprints_tell_the_calls_of_both_ranks() -> None:
+    text = "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE, TensorShape=[4]), but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=1, OpType=BROADCAST)"
+    states = rank_states(history(Event(EventKind.EXCEPTION, text, "job.log", 1, 0)), frozenset())
+    assert [state.calls[0].op for rank, state in states.items() if rank < 2] == ["ALLREDUCE", "BROADCAST"]

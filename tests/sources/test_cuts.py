@@ -42,3 +42,8 @@ def test_a_log_that_begins_in_a_traceback(lines: list[str], is_cut: bool) -> Non
 )
 def test_a_log_that_says_that_lines_were_left_out(line: str, is_cut: bool) -> None:
     assert leaves_out(f"step 1\n{line}\nstep 9\n".encode()) is is_cut
+
+
+def test_the_rest_of_an_abort_is_the_end_of_a_longer_log() -> None:
+    lines = ["terminate called after throwing an instance of 'c10::DistBackendError'", "  what():  x", "y", "z"]
+    assert begins_within(lines, Dialect())

@@ -55,3 +55,9 @@ def test_tables_of_several_nodes_tell_ranks_by_process() -> None:
     told = learn(TABLE + other)
     assert told.several_nodes
     assert told.ranks_by_pid == {5: 11, 7: 3}
+
+
+def test_a_rank_below_those_of_its_node_is_one_within_a_group() -> None:
+    head = b"[E ProcessGroupNCCL.cpp:828] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7"
+    assert learn(head + b"\n  rank      : 10 (local_rank: 2)\n").within_groups
+    assert not learn(head + b"\n  rank      : 2 (local_rank: 2)\n").within_groups

@@ -2,6 +2,7 @@
 
 [88112.1] NVRM: Xid (PCI:0000:61:00): 79, …                     NCCL said that rank 27 uses the GPU at 61000 of that host
 OutOfMemoryError: … GPU 4 has a total capacity …                rank 4, if the launcher saw it fail: on several nodes others have this GPU too
+Detected 1 oom_kill event in StepId=8841.0. …                   of the one rank that was killed
 [123456.8] Out of memory: Killed process 103 (python) …         torchrun said that rank 3 has process 103
 Warning  Evicted  pod/job-worker-2  The node was low on …       job-worker-2.log is rank 2's
 RuntimeError: DataLoader worker (pid 4) is killed …             of a console in which only rank 6 ended with status 1
@@ -10,6 +11,7 @@ RuntimeError: DataLoader worker (pid 4) is killed …             of a console i
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -22,6 +24,8 @@ _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,8
 _XID = re.compile(r"NVRM: Xid \(PCI:[0-9a-fA-F]{4,8}:(?P<bus>[0-9a-fA-F]{2}):")
 _DEVICE_FAILED = re.compile(r"\bCUDA error: |\bCUBLAS_STATUS|\bCUDNN_STATUS|uncorrectable ECC")
 _FULL_DEVICE = re.compile(r"CUDA out of memory.{0,80}?\bGPU (?P<device>[1-9]\d?)\b")
+_LOST_PEER = re.compile(r"ncclRemoteError|remote process exited|[Cc]onnection closed by")
+_OUT_OF_MEMORY = re.compile(r"oom[-_ ]kill event|tasks? \d+: Out Of Memory")
 _POD = re.compile(r"\b(?:pods?/)?([a-z0-9][a-z0-9.-]{0,252}-(?:worker|master|chief|ps|launcher|node|trainer)-\d+)\b")
 
 
@@ -45,20 +49,28 @@ def with_speakers(seen: Observations) -> Observations:
     }
     by_device = _ranks_by_device(seen)
     by_pod = {name: file.rank for file in seen.files if file.rank is not None for name in _POD.findall(file.name)}
-    if not by_process and not by_pod and not by_device and not struck:
-        return seen
     jobs_own = {file.name for file in seen.files if any(entry.last_progress for entry in file.ranks.values())}
+    killed = _killed(seen)
     named: dict[int, Event] = {}
     for index, match in enumerate(seen.matches):
         event = match.event
-        if event.rank is not None or event.file in jobs_own:
+        if event.rank is None and len(killed) == 1 and _OUT_OF_MEMORY.search(event.text):
+            rank: int | None = next(iter(killed))
+        elif event.rank is not None or event.file in jobs_own:
             continue  # a job's own log tells its ranks by itself
-        rank = _rank_named(event.text, by_process, by_pod)
-        rank = _rank_at(event, by_device, struck) if rank is None else rank
+        else:
+            rank = _rank_named(event.text, by_process, by_pod)
+            rank = _rank_at(event, by_device, struck) if rank is None else rank
         if rank is not None:
             known = named.setdefault(id(event), replace(event, rank=rank))
             seen.matches[index] = replace(match, event=known)
     return seen
+
+
+def _killed(seen: Observations) -> set[int]:
+    """The ranks that a launcher saw end by SIGKILL."""
+    exits = (event for event in seen.events if event.kind is EventKind.EXIT and event.rank is not None)
+    return {event.rank for event in exits if event.rank is not None and event.data.get("code") == -signal.SIGKILL}
 
 
 def _communicators(seen: Observations) -> list[Event]:
@@ -156,5 +168,6 @@ def _name_only_exception(seen: Observations) -> None:
         _give(seen, raised[0], rank)
         for index, match in enumerate(seen.matches):
             event = match.event
-            if event.file == file.name and event.rank is None and last - _BEFORE <= event.line < until:
+            is_near = event.file == file.name and last - _BEFORE <= event.line < until
+            if is_near and event.rank is None and not _LOST_PEER.search(event.text):
                 seen.matches[index] = replace(match, event=replace(event, rank=rank))

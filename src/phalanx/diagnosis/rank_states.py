@@ -12,7 +12,14 @@ from phalanx.diagnosis.history import History
 from phalanx.diagnosis.stack_state import doing_of, main_stacks
 from phalanx.diagnosis.statements import stated_otherwise
 from phalanx.model import Event, EventKind, Rank
+from phalanx.model.lazy import lazy
 from phalanx.sources.readers.watchdogs import DUMP
+
+# What TORCH_DISTRIBUTED_DEBUG=DETAIL says of two ranks whose calls differ.
+_FINGERPRINT = lazy(
+    r"Rank (\d{1,6}) is running (?:inconsistent )?collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=\d+, ?)?OpType=(\w+)(?:, TensorShape=\[([\d, ]*)\])?"
+)
 
 
 def rank_states(history: History, victims: frozenset[int]) -> dict[int, RankState]:
@@ -89,6 +96,9 @@ def _calls(history: History, reasons: dict[int | None, dict[str, Any]]) -> dict[
             last = event.data.get("last_enqueued"), event.data.get("last_completed")
             call = GroupCall(group, last_enqueued=last[0], last_completed=last[1])
             by_group.setdefault(event.rank, {}).setdefault(group, call)
+    for event in history.exceptions:
+        for rank, op, sizes in _FINGERPRINT.findall(event.text):
+            by_group.setdefault(int(rank), {}).setdefault("", GroupCall("", op=op, sizes=sizes))
     for rank, why in reasons.items():
         if rank is not None and isinstance(made := why.get("call"), dict):
             by_group.setdefault(rank, {})[""] = _failed(made)

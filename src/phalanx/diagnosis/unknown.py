@@ -69,7 +69,10 @@ def _silent_deaths(claims: Sequence[Claim], history: History) -> list[Event]:
     silent = [
         event for event in history.own_deaths if event.rank not in words and (event.rank is not None or not is_told)
     ]
-    return [event for event in silent if not (is_told and event.data["code"] == 1)]
+    may_have_said = bool(history.exceptions)  # who ended with the status of an exception, where nobody knows who did
+    return [
+        event for event in silent if event.data["code"] != 1 or not (is_told or (event.rank is None and may_have_said))
+    ]
 
 
 def _only_passes_on(event: Event) -> bool:

@@ -15,6 +15,7 @@ from phalanx.sources.dialects import Dialect
 from phalanx.sources.readers.tracebacks import FINAL, FRAME, TRIGGERS, looks_like_exception
 
 _FIRST = 4  # lines: a frame, its line of code and the marks below it
+_NATIVE = ("terminate called after", "  what():", "frame #")  # of an abort, whose reason stood above
 _MARKS = (b"skipped", b"omitted", b"truncated", b"snip", b"elided", b"removed", b"left out")
 _GAP = re.compile(
     rb"(?im)^[^\w\n]{0,12}(?:(?:%(n)s)[^\w\n]{1,3}(?:%(how)s)\b|(?:%(how)s)\b[^\w\n]{1,3}(?:%(n)s)|snip(?:ped)?)[^\w\n]{0,12}\r?$"
@@ -27,6 +28,8 @@ def begins_within(lines: Sequence[str], dialect: Dialect) -> bool:
     texts = [dialect.read(line)[1] for line in islice((line for line in lines if line.strip()), _FIRST)]
     if len(texts) < _FIRST:
         return False
+    if texts[0].startswith(_NATIVE):
+        return True
     for text in texts:
         if TRIGGERS[0] in text:
             return False

@@ -178,7 +178,9 @@ class Dialect:
         low = scope.lower()
         if not ("rank" in low or "worker" in low or "proc" in low or "trainer" in low):
             return told
-        if (self.labels.within_groups and "processgroupnccl" in low) or _OF_SMALL_GROUP.search(low):
+        is_nccl = self.labels.within_groups and ("processgroupnccl" in low or "watchdog" in low)
+        # the last line of a traceback, whose other lines do not say whose they are
+        if is_nccl or "original reason for failure" in low or _OF_SMALL_GROUP.search(low):
             return told
         inside = rank_inside(scope, low)
         if inside is None or not (told.rank is None or inside["a"]):

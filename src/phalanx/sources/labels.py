@@ -4,7 +4,7 @@
 1: [rank11]:[E…                  srun -l with one torchrun for each node: the label is the node
 [pod/job-worker-0/pytorch] [rank11]:  a pod with several ranks
 rank      : 11 (local_rank: 3)   torchrun's table says it of both
-[Rank 1] Watchdog caught …       printed by several processes: a rank within its group
+[Rank 1] Watchdog caught …       printed by several processes, or on a node whose ranks begin at 8: a rank within its group
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AGENT = re.compile(
 _OWN = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?\[rank(?P<rank>\d{1,6})\]:", re.M)
 # torchrun says it only where it starts several processes on its node.
 _SEVERAL = b"Setting OMP_NUM_THREADS environment variable for each process"
-_NCCL_HOST = re.compile(rb"^(?:\S+ std(?:err|out) [FP] )?(?P<host>[\w.-]{1,80}):\d+:\d+ \[\d+\] ", re.M)
+_NCCL_HOST = re.compile(rb"(?:^|[FP)\]|:] )(?P<host>[\w.-]{1,80}):\d+:\d+ \[\d+\] ", re.M)
 _WITHIN = re.compile(rb"\[E ProcessGroupNCCL\.cpp:\d+\] \[Rank (?P<rank>\d{1,6})\] Watchdog caught collective")
 
 _WORDS = {
@@ -98,13 +98,14 @@ def learn(data: bytes | bytearray | memoryview) -> Labels:
             by_label[match["task"] or match["pod"]].add(int(match["rank"]))
     own = {int(match["rank"]) for match in _first(_OWN, whole)}
     in_table = {int(match["rank"]) for match in _first(_TABLE, whole)}
-    within = Counter(match["rank"] for match in _first(_WITHIN, whole))
+    within = Counter(int(match["rank"]) for match in _first(_WITHIN, whole))
+    offset = next(iter(offsets)) if len(offsets) == 1 else None
     return Labels(
-        next(iter(offsets)) if len(offsets) == 1 else None,
+        offset,
         _names_nodes(by_label) or any(True for _ in _first(_AGENT, whole)),
         next(iter(own)) if len(own) == 1 else None,
         len(own | in_table) > 1 or _SEVERAL in whole,
-        max(within.values(), default=0) > 1,
+        max(within.values(), default=0) > 1 or min(within, default=offset or 0) < (offset or 0),
         len({match["host"] for match in _first(_NCCL_HOST, whole)}) > 1 or max(own | in_table, default=0) >= _NODE,
         len(offsets) > 1,
         _processes(whole),

@@ -52,7 +52,7 @@ _AGAIN = {0x01: rb"[IWEDF] ", 0x02: rb"%s\b *" % _LEVEL, 0x03: rb"%s {1,2}" % _D
 _ENDS = b" \t:|]>)}-=\x07"  # what may be the last of a prefix
 # What a line says of itself in its first words, and rules ask for.
 _SPEAKS = re.compile(
-    rb"NCCL|\b(?:kernel|slurmstepd|srun|mpirun|loss)\b|torch[./]|tensorflow/|\.(?:cc|cpp|cu|hpp|c):|(?:Error|Exception)\b|warning:|error:|fatal:"
+    rb"NCCL|^\([\w.:<>]+ pid=|\b(?:kernel|slurmstepd|srun|mpirun|loss)\b|torch[./]|tensorflow/|\.(?:cc|cpp|cu|hpp|c):|(?:Error|Exception)\b|warning:|error:|fatal:"
 )
 _TELLS_STEPS = re.compile(rb"(?i)\b(?:step|epoch|iter|iteration|batch)\b\W{0,3}\d+")
 _DATE = re.compile(rb"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?")

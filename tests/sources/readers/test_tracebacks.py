@@ -264,3 +264,15 @@ def test_an_error_in_a_graph_is_shown_where_its_node_was_made() -> None:
     assert event.user_frame is not None
     assert event.user_frame.place == "train.py:14"
     assert event.text.endswith("indices = 59 is not in [0, 50)")
+
+
+def test_a_message_ends_where_other_ranks_and_libraries_speak() -> None:
+    """c10's times have no zero before the month."""
+    head = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    f()\nValueError: bad\n'
+    for other in (
+        "ncclRemoteError: A call failed",
+        "[E313 09:05:13.8 ProcessGroupNCCL.cpp:1794] x",
+        "terminate called after throwing",
+    ):
+        [event] = events(head + other + "\n")
+        assert event.text == "ValueError: bad"

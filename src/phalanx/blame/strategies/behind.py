@@ -19,12 +19,15 @@ def accuse(table: RankTable) -> Accusation | None:
         if len(set(reached.values())) < 2:
             continue
         odd = odd_ones(reached, reached)
+        most = next((number for rank, number in reached.items() if rank not in odd), 0)
+        # who waits in a later call, and tells how many it made, has made the one that the others wait in
+        odd = frozenset(rank for rank in odd if reached[rank] < most or calls[rank].last_enqueued is None)
         if len(reached) == 2:
             odd = frozenset({min(reached, key=lambda rank: reached[rank])})
         if group == UNNAMED and len(odd) > 1:
             continue  # they may be of another group
         if is_minority(odd, reached, directed=True) and odd < table.everyone:
-            rest = next(number for rank, number in reached.items() if rank not in odd)
+            rest = max(number for rank, number in reached.items() if rank not in odd)
             own = ", ".join(sorted({str(reached[rank]) for rank in odd}))
             where = f" of group {group}" if group not in ("", UNNAMED) else ""
             because = f"{name_ranks(odd)} at call {own}{where}, the others at {rest}"

@@ -20,8 +20,8 @@ def accuse(table: RankTable) -> Accusation | None:
     accused = frozenset(rank for rank in roots if not _is_held_up(table, rank))
     if not is_minority(accused, table.everyone, directed=True):
         return None
-    if table.about is About.PEERS and not accused <= table.coverage.ranks:
-        return None
+    if table.about is About.PEERS and (not accused <= table.coverage.ranks or accused & table.shown_by):
+        return None  # an excerpt, or lines that are torn: who shows the failure waits, too
     return Accusation(accused, "wait-chain", f"{name_ranks(accused)} never entered what others wait in")
 
 

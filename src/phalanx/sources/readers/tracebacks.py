@@ -25,9 +25,9 @@ _INDENTED = lazy(r"^\s+")  # within the output of pip or CMake, or set as code i
 _MARGIN = lazy(r"^\s*[|+][-+ |\d]*(?:\| ?)?")
 _CHAIN = lazy(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _NEXT_RECORD = lazy(
-    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?[IWEF]\d{4} |\d\d:\d\d:\d\d|Traceback|Original Traceback|Process \S+:$|srun: |slurmstepd: |"
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?[IWEF]\d{3,4} |\d\d:\d\d:\d\d|Traceback|Original Traceback|Process \S+:$|srun: |slurmstepd: |"
     r"={6,}|-{6,}|\*{6,}|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[:\s]|Exception in thread|Exception ignored|\S+:\d+:\d+ \[\d+\] |"
-    r"[Ee]poch\b|[Ss]tep\b|Terminated$|Killed$|Aborted|Process \d+ exit|```|\[rank|\(\w+ pid=)"
+    r"[Ee]poch\b|[Ss]tep\b|Terminated$|Killed$|Aborted|terminate called |\[[IWEF] \w+\.cpp|Process \d+ exit|```|\[rank|\(\w+ pid=)"
 )
 _INTERRUPTIONS = (
     "KeyboardInterrupt",
@@ -181,6 +181,8 @@ def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:
         body = _MARGIN.sub("", line[1]) if in_group else line[1]
         if _NEXT_RECORD.match(body) or _CHAIN.match(body) or FRAME.match(body):
             break
+        if body.startswith("nccl") and "NCCL" not in first:
+            break  # of another rank's message, between whose lines this traceback was written
         if not body.strip():
             if blank:
                 break
