@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -209,8 +210,11 @@ class StallInvestigation:
 
     def _a_server_idles(self) -> bool:
         """Whether who should serve does something else, always at the same place and without computing: nobody has to know the job's rhythm to see that."""
-        if not self._roles or self.notice.quiet < _IDLE_SERVER_S:
+        if not self._roles:
             return False
+        time.sleep(
+            max(0.0, _IDLE_SERVER_S - self.notice.quiet)
+        )  # sooner than with the next look; if it moves, nothing is told
         ranks = {pid: rank for rank, pid in self._pids.items()}
         first = {ranks[pid]: stacks for pid, stacks in take_stacks(list(ranks), pause=False).items()}
         found = find_idle_server(first, self._roles, self._ended)
