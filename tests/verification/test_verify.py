@@ -119,3 +119,12 @@ def test_two_that_stand_in_the_same_place_are_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "--verify and --record" in done.stderr
+
+
+def test_a_wrapper_in_evaluation_mode_around_a_module_that_trains(tmp_path: Path) -> None:
+    """As Lightning leaves it behind an evaluation."""
+    text = HEAD.format(wrap=WRAPPED, steps=8, reduce="model.training = False").replace(
+        "nn.ReLU()", "nn.BatchNorm1d(16)"
+    )
+    status, report, said = verify(tmp_path, text)
+    assert (status, report["findings"]) == (0, []), said

@@ -6,11 +6,12 @@ from phalanx.verification.checks.clipped_by_own_norm import check
 from tests.verification.made import NAMES, Job
 
 
-def clipped(norm: dict[int, float], shard: str | None = "flat", most: float = 1.0) -> list[str]:
-    held = [[0, name, [3], "float32", True, 0, shard] for name in NAMES]
+def clipped(norm: dict[int, float], kind: str = "fsdp1", most: float = 1.0) -> list[str]:
+    held = [[1, name, [3], "float32", True, 0, None] for name in NAMES]
     told = {"k": "optimizer", "o": 0, "cls": "SGD", "line": "train.py:9", "parameters": held, "hyper": [{}]}
+    model = {"k": "model", "m": 1, "kind": kind, "cls": "Net", "inside": None}
     events = lambda rank, step: [["clip", {"line": "train.py:18", "most": most, "norm": norm[rank]}]]  # noqa: E731
-    job = Job(wrapped=False, events=events, more=lambda rank: [told])
+    job = Job(wrapped=False, events=events, more=lambda rank: [told, model])
     return [one.cause for one in check(job.evidence)]
 
 
@@ -21,4 +22,4 @@ def test_each_rank_by_its_own_norm() -> None:
 def test_one_norm_nothing_cut_and_whole_parameters() -> None:
     assert clipped({0: 3.0, 1: 3.0}) == []
     assert clipped({0: 3.0, 1: 4.0}, most=10.0) == []
-    assert clipped({0: 3.0, 1: 4.0}, shard=None) == []
+    assert clipped({0: 3.0, 1: 4.0}, kind="module") == []

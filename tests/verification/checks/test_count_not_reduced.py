@@ -32,6 +32,14 @@ def test_a_count_that_stays_the_ranks_own(tmp_path: Path) -> None:
     assert "16 of 32 samples: the metric is 2 × too large" in found.headline
 
 
+def test_means_that_are_summed(tmp_path: Path) -> None:
+    (found,) = evaluated(tmp_path, "mean = torch.tensor(correct / total); dist.all_reduce(mean)", "print(mean)")
+    assert (found.cause, found.line) == ("metric-summed-not-averaged", "train.py:5")
+    assert not evaluated(tmp_path, "mean = torch.tensor(correct / total); dist.all_reduce(mean)", "print(mean / world)")
+    for own in ("correct", "correct / len(dataset)", "correct / total / world_size"):
+        assert not evaluated(tmp_path, f"mean = torch.tensor({own}); dist.all_reduce(mean)", "print(mean)")
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -39,7 +47,7 @@ def test_a_count_that_stays_the_ranks_own(tmp_path: Path) -> None:
         ("dist.all_reduce(correct)", "return correct / len(dataset)"),
         ("dist.all_reduce(correct)", "return correct / total / world_size"),
         ("dist.all_reduce(correct)", "total = total * dist.get_world_size()", "return correct / total"),
-        ("acc = correct / total", "dist.all_reduce(acc)"),
+        ("pass", "acc = correct / total", "dist.all_reduce(acc)", "acc /= world_size"),
     ],
 )
 def test_counts_of_all_ranks(tmp_path: Path, lines: tuple[str, ...]) -> None:

@@ -74,3 +74,16 @@ def test_a_loss_that_is_divided_by_the_ranks_under_a_mean(tmp_path: Path) -> Non
 def test_accumulated_passes_that_are_divided_twice() -> None:
     assert scaled(1.0, passes=4, loss=1 / 16) == ["accumulation-divided-twice"]
     assert scaled(1.0, passes=4, loss=1 / 8) == []
+
+
+def test_a_loss_that_is_multiplied_by_the_number_of_ranks(tmp_path: Path) -> None:
+    def found(text: str, *more: list[Any]) -> list[str]:
+        (tmp_path / "train.py").write_text("\n" * 14 + f"{text}\nloss.backward()\n")
+        events = [["backward", {"line": "train.py:16", "factor": 2.0, "kind": "mean", "syncs": []}], *more]
+        made = Job(events=lambda rank, step: events).evidence
+        return [one.cause for one in check(Evidence(made.ranks, made.size, tmp_path))]
+
+    assert found("loss = loss * world_size") == ["loss-multiplied-by-ranks"]
+    assert found("loss *= dist.get_world_size()") == ["loss-multiplied-by-ranks"]
+    assert found("loss = 2 * loss") == []
+    assert found("loss = loss * world_size", call("", op="allgather")) == [], "features of all ranks are in the loss"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phalanx.verification.checks.optimizer_holds_other_model import check
-from tests.verification.made import Job
+from tests.verification.made import NAMES, Job
 
 EVENTS: list[list[Any]] = [
     ["forward", {"m": 0, "training": True, "line": "train.py:15"}],
@@ -18,8 +18,12 @@ def test_a_healthy_one_gives_nothing() -> None:
 
 
 def test_no_gradient_at_any_step() -> None:
-    job = Job(events=lambda rank, step: EVENTS, fields=lambda rank, step: {"grad": [None, None], "own": [None, None]})
-    (found,) = check(job.evidence)
+    fields = lambda rank, step: {"grad": [None, None], "own": [None, None]}  # noqa: E731
+    (found,) = check(Job(events=lambda rank, step: EVENTS, fields=fields).evidence)
+    assert found.cause == "parameters-without-gradient", "it holds those of the model that is called"
+    held = [[-1, name, [3], "float32", True, 0, None] for name in NAMES]
+    told = {"k": "optimizer", "o": 0, "cls": "SGD", "line": "train.py:9", "parameters": held, "hyper": [{}]}
+    (found,) = check(Job(events=lambda rank, step: EVENTS, fields=fields, more=lambda rank: [told]).evidence)
     assert found.cause == "optimizer-holds-other-model"
     assert "none of its 2 parameters is one of the `Net`" in found.headline
     assert found.line == "train.py:9"

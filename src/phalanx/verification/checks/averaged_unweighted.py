@@ -42,7 +42,8 @@ def _averaged(evidence: Evidence, passes: Mapping[int, Pass]) -> str | None:
     """The line that divides by the number of ranks, behind reductions of single numbers only."""
     rank, one = next(iter(passes.items()))
     calls = calls_after(evidence.ranks[rank], one)
-    if not calls or any(call["op"] != "allreduce" or call["n"] != 1 for call in calls):
+    gathers = bool(calls) and all(str(call["op"]).lstrip("_").startswith(("allgather", "gather")) for call in calls)
+    if not calls or (not gathers and any(call["op"] != "allreduce" or call["n"] != 1 for call in calls)):
         return None
     events = events_after(evidence.ranks[rank], one)
     seen = [str(fields["line"]) for kind, fields in events if kind == "divided" and not fields["loss"]]

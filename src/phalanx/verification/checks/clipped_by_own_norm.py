@@ -15,7 +15,8 @@ def check(evidence: Evidence) -> Iterator[Found]:
     """FSDP1's parameters are flat and local: `clip_grad_norm_` of PyTorch then sees this rank's part only."""
     for optimizer in evidence.optimizers:
         held = evidence.holders(optimizer)
-        if len(held) < 2 or not all(any(p.shard == "flat" for p in one.parameters) for one in held.values()):
+        flat = [int(one["m"]) for rank in held for one in evidence.ranks[rank].all("model") if one["kind"] == "fsdp1"]
+        if len(held) < 2 or not all(p.model in flat for one in held.values() for p in one.parameters):
             continue
         apart = []
         for number, steps in evidence.common_steps(optimizer):

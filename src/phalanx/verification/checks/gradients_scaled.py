@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,9 +11,11 @@ from phalanx.verification.evidence import Evidence, Record, Step
 from phalanx.verification.found import Found
 from phalanx.verification.reduction import factor_of, reductions
 from phalanx.verification.replicas import calls_of, comparable, replicas_of
-from phalanx.verification.sources import divides_by_ranks
+from phalanx.verification.sources import RANKS, divides_by_ranks
 
 _CLOSE = 0.02
+_ABOVE = 6  # lines
+_TIMES_RANKS = re.compile(rf"loss.*\*=?\s*\(?(?:[\w.]*{RANKS})|{RANKS}[\w.()]*\s*\*\s*\w*loss", re.IGNORECASE)
 _FEWEST = 2  # steps that must agree
 
 
@@ -123,6 +126,9 @@ def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> F
         line = scales[0].divided
         if divides_by_ranks(evidence, line):
             return _divided_twice(evidence, steps, size, line)
+    times = all(_is(one.loss_factor or 0.0, size) and _is(one.factor, 1.0) and one.passes == 1 for one in scales)
+    if times and size > 1 and (line := _multiplied_at(evidence, next(iter(steps.values())))):
+        return _multiplied(line, size)
     twice = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
     if len(twice) >= max(_FEWEST, len(scales) / 2) and all(
         _is((one.loss_factor or 0.0) * one.passes**2, 1.0) and _is(one.factor, 1.0) for one in twice
@@ -136,6 +142,29 @@ def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> F
     ):
         return _not_divided(steps, accumulates)
     return None
+
+
+def _multiplied_at(evidence: Evidence, step: Step) -> str:
+    """The line before the backward pass that multiplies by the number of ranks; none where outputs of others are in the loss."""
+    first = next((place for place, (kind, _) in enumerate(step.events) if kind == "forward"), 0)
+    if any("gather" in str(call["op"]) for call in calls_of(step.events[first:])):
+        return ""
+    name, _, number = str(step.all("backward")[0]["line"]).rpartition(":")
+    places = [f"{name}:{int(number) - back}" for back in range(_ABOVE)] if number.isdigit() else []
+    return next((place for place in places if _TIMES_RANKS.search(evidence.source(place))), "")
+
+
+def _multiplied(line: str, size: int) -> Found:
+    return Found(
+        cause="loss-multiplied-by-ranks",
+        headline=f"The loss is multiplied by the number of ranks ({line}), and the gradients are averaged: they are {size}.00 × the gradient of the mean loss over all {size} ranks.",
+        line=line,
+        pattern="fix-loss-function",
+        do="Take the factor out: the average over ranks of each rank's mean loss is the mean over the global batch.",
+        why="Every update is as large as with a learning rate that many times higher.",
+        title="Loss multiplied by the number of ranks",
+        confidence=Confidence.LIKELY,
+    )  # fmt: skip
 
 
 def _reduced_at(evidence: Evidence, steps: dict[int, Step]) -> str:

@@ -17,7 +17,9 @@ def check(evidence: Evidence) -> Iterator[Found]:
         idle = {rank: steps for rank, one in evidence.ranks.items() if (steps := _idle(one, optimizer))}
         if idle and len(idle) == sum(1 for one in evidence.ranks.values() if one.steps_of(optimizer)):
             rank = min(idle)
-            yield _nothing(evidence.ranks[rank], evidence.ranks[rank].optimizers[optimizer], idle[rank], tuple(idle))
+            yield _nothing(
+                evidence, evidence.ranks[rank], evidence.ranks[rank].optimizers[optimizer], idle[rank], tuple(idle)
+            )
             continue
         for one in evidence.ranks.values():
             orphans = _orphans(one, optimizer)
@@ -54,10 +56,36 @@ def _orphans(one: RankEvidence, optimizer: int) -> list[int]:
     ]
 
 
-def _nothing(one: RankEvidence, held: Optimizer, steps: list[Step], ranks: tuple[int, ...]) -> Found:
+def _kept_away(evidence: Evidence, held: Optimizer, name: str, ranks: tuple[int, ...]) -> Found:
+    """It holds the right parameters, and backward passes bring them nothing."""
+    file = held.line.rpartition(":")[0]
+    off = [number for number, text in enumerate(evidence.lines(file), 1) if "set_requires_gradient_sync(False" in text]
+    line = f"{file}:{off[0]}" if off else held.line
+    why = (
+        f"`set_requires_gradient_sync(False)` ({line}) keeps them from the shards" if off else "nothing puts them there"
+    )
+    return Found(
+        cause="parameters-without-gradient",
+        headline=f"The optimizer ({held.line}) steps without a single gradient on {name_ranks(ranks)}, although it holds the parameters of the `{name}` that is trained: {why}, and the weights never change.",
+        line=line,
+        pattern="fix-distributed-api-usage",
+        do="Call `model.set_requires_gradient_sync(True)` before the last backward pass of each step."
+        if off
+        else "Run the backward pass through the parameters that the optimizer holds, and leave gradient synchronisation on for the last pass before the step.",
+        why="Without a reduction the gradients stay in unsharded buffers that no optimizer sees.",
+        symptom=DIVERGES,
+        title="No gradient reaches the optimizer",
+    )  # fmt: skip
+
+
+def _nothing(
+    evidence: Evidence, one: RankEvidence, held: Optimizer, steps: list[Step], ranks: tuple[int, ...]
+) -> Found:
     called = next((fields for step in steps for fields in step.all("forward")), None)
     models = {int(record["m"]): record for record in one.all("model")}
     name = models.get(called["m"], {}).get("cls", "model") if called is not None else "model"
+    if called is not None and all(parameter.model == called["m"] for parameter in held.parameters):
+        return _kept_away(evidence, held, name, ranks)
     return Found(
         cause="optimizer-holds-other-model",
         headline=f"The optimizer ({held.line}) steps without a single gradient on {name_ranks(ranks)}: none of its {len(held.parameters)} "

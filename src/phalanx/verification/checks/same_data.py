@@ -124,6 +124,12 @@ def _remedy(evidence: Evidence, passes: Mapping[int, Pass]) -> tuple[str, str]:
             "Seed what the sampler draws with by rank: `generator=torch.Generator().manual_seed(seed + rank)`.",
             f": {some.loader['sampler']} draws alike on all ranks",
         )
+    held = [one.loader.get("content") for one in passes.values()]
+    if all(held) and any(one != held[0] for one in held):
+        return (
+            "Divide the data alike on all ranks: shuffle with the same seed everywhere, then let each take its part, `order[rank::world_size]`.",
+            ": each rank divides the data by itself, in another way",
+        )
     text = evidence.lines(some.made.rpartition(":")[0])
     if any("Accelerator(" in line for line in text):
         return (

@@ -48,11 +48,12 @@ def _rates(evidence: Evidence, optimizer: int, rates: dict[int, Any], number: in
     odd = tuple(sorted(odd_ones(rates, rates)))
     shown = ", ".join(f"{_rate(rate)} on rank {rank}" for rank, rate in sorted(rates.items())[:4])
     line = next(iter(steps.values())).line
+    paced = _schedules(evidence, number, optimizer, tuple(steps))
     made = evidence.ranks[min(steps)].optimizers[optimizer].line
     return Found(
         cause="learning-rates-differ",
-        headline=f"The learning rate of step {number + 1} is not the same on all ranks: {shown}.",
-        line=made if number == 0 else line,
+        headline=f"The learning rate of step {number + 1} is not the same on all ranks: {shown}{paced[1]}.",
+        line=paced[0] or (made if number == 0 else line),
         pattern="fix-learning-rate",
         do="Compute the rate from what is equal on all ranks, and step the scheduler on every rank alike"
         " (with a metric: from the value reduced over all ranks).",
@@ -62,6 +63,24 @@ def _rates(evidence: Evidence, optimizer: int, rates: dict[int, Any], number: in
         explains=_CONSEQUENCES,
         quotes=tuple((rank, steps[rank].line, f"learning rate {_rate(rate)}") for rank, rate in sorted(rates.items())[:4]),
     )  # fmt: skip
+
+
+def _schedules(evidence: Evidence, number: int, optimizer: int, ranks: tuple[int, ...]) -> tuple[str, str]:
+    """The line that steps a scheduler, and how often it did on each rank, where that differs."""
+    done = {
+        rank: [
+            str(at["line"])
+            for step in evidence.ranks[rank].steps_of(optimizer).values()
+            if step.number <= number
+            for at in step.all("schedule")
+        ]
+        for rank in ranks
+    }
+    if len({len(lines) for lines in done.values()}) < 2:
+        return "", ""
+    line = next(lines[0] for lines in done.values() if lines)
+    counts = ", ".join(f"{len(lines)} × on rank {rank}" for rank, lines in sorted(done.items())[:4])
+    return line, f"; the scheduler was stepped {counts} ({line})"
 
 
 def _rate(rates: tuple[float | None, ...]) -> str:

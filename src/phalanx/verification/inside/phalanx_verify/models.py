@@ -94,7 +94,8 @@ class Models:
         model = self.of(module)
         self._last = model
         has_grad = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        training = bool(module.training)
+        # Lightning puts the wrapped module back into training mode after an evaluation, and not its wrapper.
+        training = bool((module.module if model.kind in ("ddp", "fsdp1") else module).training)
         if has_grad and (observer.is_looking or not training):
             fields: dict[str, Any] = {"m": model.number, "training": training, "line": line()}
             if observer.is_looking:

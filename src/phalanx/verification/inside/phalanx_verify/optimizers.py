@@ -193,7 +193,7 @@ def _states(optimizer: Any, held: Held) -> list[list[list[float] | float | None]
 
 def _shard(parameter: Any) -> Any:
     """Of a distributed tensor: where this rank's part lies, along the dimensions that are not copies; None for a plain one."""
-    if type(parameter).__name__ == "FlatParameter":
+    if getattr(parameter, "_is_flat_param", False) or type(parameter).__name__ == "FlatParameter":
         return "flat"
     mesh = getattr(parameter, "device_mesh", None)
     if mesh is None:
