@@ -19,3 +19,18 @@ def test_a_rank_that_was_never_started_blames_none_that_was(diagnose: Diagnose) 
     assert verdict is not None
     assert verdict.rule == "HNG012"
     assert verdict.culprit_ranks in ((), (3,))  # the one that was never started, or nobody
+
+
+def test_a_task_that_says_itself_that_it_was_taken_for_dead_is_not_accused(diagnose: Diagnose) -> None:
+    """Its heartbeats came late, on a loaded machine say: it lived, and the coordination service was wrong."""
+    said = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/train.py", line 21, in main\n'
+        "    step_fn()\n"
+        "tensorflow.python.framework.errors_impl.AbortedError: Graph execution error:\n"
+        "Collective ops is aborted by: Unexpected heartbeat request from an already-in-error task: "
+        "/job:worker/replica:0/task:0 with existing error: UNAVAILABLE: Task /job:worker/replica:0/task:0 heartbeat timeout.\n"
+    )
+    verdict = diagnose({"worker0.log": said, "worker1.log": "step 29 loss 0.3\n"}).verdict
+    assert verdict is not None
+    assert 0 not in verdict.culprit_ranks

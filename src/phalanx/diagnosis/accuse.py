@@ -151,6 +151,8 @@ def _named(claim: Claim, history: History) -> tuple[frozenset[int], ...]:
         return (claim.printers,)
     if claim.blame is Blame.NAMED:
         for proof in claim.roots:
+            if claim.depth is Claims.VICTIM and proof.captures.get("culprit") == str(proof.event.rank):
+                continue  # who says that it was taken for dead lives
             for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", proof.captures.get("culprit", "")):
                 found.update(range(int(first), min(int(last or first) + 1, LARGEST_WORLD)))
             by_fact = proof.event.fact.ranks if proof.event.fact is not None else ()
