@@ -12,6 +12,8 @@ TYPE_CHECKING = False  # as typing has it, without the time that importing it co
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from phalanx_libraries import Libraries
+
 FRAMEWORKS = ("torch.distributed", "tensorflow", "horovod", "jax", "mpi4py")
 # Programs that start ranks, or have nothing to do with them, though they may import a framework or inherit a scheduler's variables.
 PROGRAMS = (
@@ -30,6 +32,7 @@ HELPERS = (
     "/ray/dashboard/",
     "/ray/_private/log_monitor",
 )
+LIBRARIES: "list[Libraries]" = []  # those whose calls are counted, once a framework is there
 TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 MARK = "PHALANX_RANK"  # set in a rank's environment: what it starts is not a rank, unless it gets a place of its own
 PLACES = (
@@ -71,11 +74,31 @@ class Herald:
         if name in FRAMEWORKS:
             try:
                 sys.meta_path.remove(self)
+                _listen(os.environ)
                 import threading
 
                 threading.Thread(target=_look, name="phalanx-watch", daemon=True).start()
             except Exception:  # an import of the user's must never fail for our sake
                 pass
+
+
+def _listen(variables: "Mapping[str, str]") -> None:
+    """Horovod's and TensorFlow's calls are counted from the first one on, so before a thread could do it; only where a launcher says that
+    this is a rank."""
+    if not any(variables.get(name) for name in PLACES if name not in ("WORLD_SIZE", "MASTER_PORT")):
+        return
+    import threading
+
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "phalanx", "run", "watch", "inside")
+    sys.path.insert(0, inside)
+    try:
+        from phalanx_arrivals import Arrivals
+        from phalanx_libraries import Libraries
+    finally:
+        sys.path.remove(inside)
+    libraries = Libraries(threading.main_thread().ident or 0, lambda: None)
+    sys.meta_path.insert(0, Arrivals({}, libraries.after_imports()))
+    LIBRARIES.append(libraries)
 
 
 def _look() -> None:

@@ -1,4 +1,4 @@
-"""Which rank of which job this process is: by its launcher's variables, or by the process group that it has made."""
+"""Which rank of which job this process is: by its launcher's variables, or by what PyTorch or JAX says once it has met its peers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def place_now(variables: Mapping[str, str] = os.environ) -> Place | None:
     for told in identities_of(variables):
         if told.size is not None and (not has_torch or told.launcher in _OF_TORCH or _has_other_framework()):
             return _place(told, variables)
-    return _by_process_group(variables) if has_torch else None
+    return _by_process_group(variables) if has_torch else _by_jax(variables)
 
 
 def _has_other_framework() -> bool:
@@ -65,6 +65,15 @@ def _by_process_group(variables: Mapping[str, str]) -> Place | None:
     where = f"{getattr(store, 'host', '')}:{getattr(store, 'port', '')}:{getattr(store, 'path', '')}"
     outer = "/".join(variables.get(name, "") for name in _SCHEDULERS)
     return Place(distributed.get_rank(), distributed.get_world_size(), f"group:{where}|{outer}")
+
+
+def _by_jax(variables: Mapping[str, str]) -> Place | None:
+    """What JAX itself says, once `jax.distributed.initialize()` is through."""
+    state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if getattr(state, "client", None) is None:
+        return None
+    outer = "/".join(variables.get(name, "") for name in _SCHEDULERS)
+    return Place(state.process_id, state.num_processes, f"jax:{state.coordinator_address}|{outer}")
 
 
 def name_of_script() -> str:

@@ -108,7 +108,8 @@ def _beat(folder: Path, place: Place) -> None:
         import phalanx_turning  # noqa: F401
     finally:
         sys.path.remove(str(INSIDE))
-    phalanx_inside.beat_here(place.rank, place.size, str(folder / layout.HEARTBEAT))
+    libraries = phalanx_gate.LIBRARIES[0] if phalanx_gate.LIBRARIES else None
+    phalanx_inside.beat_here(place.rank, place.size, str(folder / layout.HEARTBEAT), libraries)
 
 
 def _leave(folder: Path, pid: int) -> None:

@@ -63,13 +63,15 @@ def start(told: str) -> None:
     sys.meta_path.insert(0, arrivals({"torch.distributed": watch.torch_comes}, watch.libraries.after_imports()))
 
 
-def beat_here(rank: int, size: int, path: str) -> None:
+def beat_here(rank: int, size: int, path: str, libraries: Libraries | None) -> None:
     """The same for a process that another launcher started, in the thread that calls: until the process ends."""
     page = _claim(path)
     if page is not None:
         _prepare(path)
         sys.modules["phalanx_software"].switch_recorder_on()
-        _Watch(rank, size, os.path.dirname(path), page, counts_motion=True).run_here()
+        watch = _Watch(rank, size, os.path.dirname(path), page, counts_motion=True)
+        watch.libraries = libraries
+        watch.run_here()
 
 
 def note_step(step: int, phase: str) -> bool:
