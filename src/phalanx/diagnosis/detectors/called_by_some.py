@@ -30,6 +30,7 @@ _PAIRED = frozenset(
 )
 _OF_GROUPS = frozenset(("group", "process_group", "process_set"))
 _WRAPPERS = frozenset(("wrapper", "inner", "decorate_context", "_fn"))
+_WRAPPED = "the wrapped model"
 _MODEL_CALLS = frozenset(("_wrapped_call_impl", "_call_impl", "__call__"))
 
 
@@ -58,6 +59,7 @@ def detect(job: Job) -> Iterator[Event]:
         "place": own.place,
         "condition": condition,
         "others_at": places.pop() if len(places) == 1 else "",
+        "plain": "`model.module`" if call == _WRAPPED else "",
         "cause": "rank-conditional-collective",
         "ended": "timeout" if any(_TIMED_OUT.search(event.text) for event in ends.values()) else "crash",
     }
@@ -124,6 +126,6 @@ def _call(event: Event) -> str | None:
     if any(keyword.arg in _OF_GROUPS for node in calls for keyword in node.keywords):
         return None
     if below[0].function in _MODEL_CALLS:
-        return "the wrapped model"
+        return _WRAPPED
     called = next((name for name in names if name in reached), None) or next(iter(names), None)
     return called or next((frame.function for frame in below if frame.function not in _WRAPPERS), None)

@@ -15,6 +15,7 @@ FACTS = (
             "others_at": "str",
             "cause": "str",
             "ended": "str",
+            "plain": "str",
         },
     ),
     FactType(
