@@ -186,11 +186,11 @@ class Collectives:
             model = self._parameter(call.func, scope) if name.startswith("forward of") else ""
             yield Operation(name, call, scope, call, scope, model)
             return
-        function = self.inference.symbol(call.func, scope)
-        if function is not None and isinstance(function.node, ast.ClassDef):
-            function = self.inference.member(function, "__init__")
-        if function is None or not depth:
-            return
+        for function in self.inference.callees(call.func, scope) if depth else ():
+            yield from self._through(call, scope, function, depth)
+
+    def _through(self, call: ast.Call, scope: Scope, function: Scope, depth: int) -> Iterator[Operation]:
+        """What a call reaches through a function of the project."""
         for operation in self.of_function(function, depth - 1):
             name, model = operation.name, ""
             if operation.model:
@@ -210,7 +210,8 @@ class Collectives:
         known = self._of_function.get(function)
         if known is None:
             self._of_function[function] = ()  # recursion adds nothing
-            known = tuple(self.reached(function.body, function, depth))[:50]
+            body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.body
+            known = tuple(self.reached(body, function, depth))[:50]
             self._of_function[function] = known
         return known
 

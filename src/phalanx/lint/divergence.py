@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from phalanx.lint.collectives import Collectives, Operation
 from phalanx.lint.conditions import polarity
-from phalanx.lint.ranks import Ranks, rank_zero_decorator
+from phalanx.lint.ranks import Ranks
 from phalanx.lint.tree import Module, Scope
 
 _CALLERS = 4
@@ -38,7 +38,10 @@ class Divergence:
 
 def divergences(module: Module, ranks: Ranks, collectives: Collectives) -> list[Divergence]:
     """All of a file at conditions on the rank."""
-    return [*_without_pairs(divergences_at(module, ranks.depends, collectives)), *_decorated(module, collectives)]
+    return [
+        *_without_pairs(divergences_at(module, ranks.depends, collectives)),
+        *_decorated(module, ranks, collectives),
+    ]
 
 
 def divergences_at(
@@ -168,10 +171,10 @@ class _Finder:
         return found
 
 
-def _decorated(module: Module, collectives: Collectives) -> Iterator[Divergence]:
+def _decorated(module: Module, ranks: Ranks, collectives: Collectives) -> Iterator[Divergence]:
     """Functions that a decorator keeps to one rank (`@rank_zero_only`), and that make a collective."""
     for function in module.functions:
-        decorator = rank_zero_decorator(function.node)
+        decorator = ranks.decorator(function)
         if decorator is not None and "first" not in ast.unparse(decorator):
             for operation in collectives.reached(function.body, function)[:1]:
                 yield Divergence("missing", function.node, decorator, function, operation)

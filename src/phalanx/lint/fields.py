@@ -14,6 +14,7 @@ _RECORDS = frozenset({"dataclass", "dataclasses.dataclass", "define", "attr.s", 
 _RECORD_BASES = frozenset({"typing.NamedTuple", "pydantic.BaseModel", "typing.TypedDict"})
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "builtins.dict", "ml_collections.ConfigDict", "torch.utils.data.DataLoader"})  # fmt: skip
 _PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
+_FIELDS = frozenset({"dataclasses.field", "attr.ib", "attrs.field", "pydantic.Field"})
 _DEPTH = 5
 
 
@@ -63,7 +64,7 @@ class Fields(Names):
         found = self._assigned(owner, name)
         for binding in owner.bindings.get(name, ()):
             if binding.kind == "assign" and binding.value is not None:
-                found.append((binding, owner))
+                found += self._default(binding, owner)
             elif binding.kind == "def" and decorated(binding.node, _PROPERTIES):
                 method = owner.module.scopes[binding.node]
                 found += [(Binding("assign", result, result), method) for result in returns(method)]
@@ -75,6 +76,17 @@ class Fields(Names):
             return found
         bases = (self.symbol(base, owner.parent) for base in owner.node.bases)
         return [item for base in bases if base is not None for item in self.fields_of(base, name, depth - 1)]
+
+    def _default(self, binding: Binding, owner: Scope) -> list[Bound]:
+        """A class attribute; of `field(default_factory=…)` what the factory returns."""
+        call = binding.value
+        if not isinstance(call, ast.Call) or self.dotted(call.func, owner) not in _FIELDS:
+            return [(binding, owner)]
+        given, factory = argument(call, -1, "default"), argument(call, -1, "default_factory")
+        if given is not None:
+            return [(Binding("assign", call, given), owner)]
+        made = owner.module.scopes.get(factory) or self.symbol(factory, owner) if factory is not None else None
+        return [(Binding("assign", result, result), made) for result in returns(made)] if made is not None else []
 
     def _assigned(self, owner: Scope, name: str) -> list[Bound]:
         return list(owner.module.self_fields.get(owner.node, {}).get(name, ()))

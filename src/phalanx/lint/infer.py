@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from phalanx.lint.origins import Origins
+from phalanx.lint.callables import Callables
 from phalanx.lint.project import Project
 from phalanx.lint.resolve import Value
 from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, returns
@@ -30,7 +30,7 @@ ENGINE = "deepspeed.DeepSpeedEngine"
 WRAPPERS = frozenset({DDP, FSDP, DATA_PARALLEL})
 
 
-class Inference(Origins):
+class Inference(Callables):
     """Answers for one project; every answer is remembered."""
 
     def __init__(self, project: Project) -> None:
@@ -132,6 +132,8 @@ class Inference(Origins):
         if name == "__init__" and function.owner is not None:
             classes = [function.owner, *self.project.subclasses(function.owner)]
             return [*(getattr(owner.node, "name", "") for owner in classes), "cls", "__init__"]
+        if name == "__call__" and function.owner is not None:
+            return self._instances(function.owner)
         if isinstance(function.node, ast.Lambda):
             parent = function.module.parents.get(function.node, (None, ""))[0]
             targets = parent.targets if isinstance(parent, ast.Assign) else []
@@ -149,6 +151,12 @@ class Inference(Origins):
         if module not in self._apart:
             _index_calls(module, self._apart.setdefault(module, {}))
         return [*self._apart[module].get(name, []), *found]
+
+    def _instances(self, owner: Scope) -> list[str]:
+        """The names of the variables and fields that hold objects of a class."""
+        made = (where.module.statement(call) for call, where in self.callers(owner))
+        targets = [t for item in made if isinstance(item, ast.Assign) for t in item.targets]
+        return sorted({t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "") for t in targets} - {""})
 
     def _is(self, call: ast.Call, scope: Scope, function: Scope) -> bool:
         found = self.symbol(call.func, scope)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from phalanx.lint.context import Context
 from phalanx.lint.resolve import Value
-from phalanx.lint.syntax import element, parameters
-from phalanx.lint.tree import Scope
+from phalanx.lint.syntax import argument_of, element, parameters
+from phalanx.lint.tree import Module, Scope
 
 _LAYERS = ("Linear", "Conv1d", "Conv2d", "Conv3d", "Embedding", "LSTM", "GRU", "RNN", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "MultiheadAttention", "Transformer", "TransformerEncoder", "Bilinear", "ConvTranspose2d", "GroupNorm", "Parameter")  # fmt: skip
 _CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList")
@@ -48,13 +48,18 @@ def sometimes_unused(owner: Scope, context: Context) -> tuple[str, ast.expr] | N
     scope = owner.module.scopes[forward]
     made = {name for name, found in _fields(owner).items() if all(_is_layer(v, context, s, _LAYERS) for v, s in found)}
     for branch, where in owner.module.branches:
-        if where is not scope or not _differs_by_batch(branch.test, context, scope):
+        by_batch = _differs_by_batch(branch.test, context, scope)
+        if where is not scope or not (by_batch or _differs_by_call(branch.test, owner, context, scope)):
             continue
-        sides = [_mentioned(branch.body), _mentioned(branch.orelse)]
-        rest = _mentioned([forward], without=branch)
+        after = _after(branch, owner.module) if _ends(branch.body) and not branch.orelse else []
+        sides = [_mentioned(branch.body), _mentioned([*branch.orelse, *after])]
+        rest = _mentioned([forward], without=(branch, *after))
         names = sorted(made & (sides[0] ^ sides[1]) - rest)
         if names:
-            return names[0], branch.test
+            is_else = names[0] in sides[1]
+            return names[0], ast.copy_location(
+                ast.UnaryOp(ast.Not(), branch.test), branch.test
+            ) if is_else else branch.test
     return None
 
 
@@ -73,13 +78,44 @@ def _differs_by_batch(test: ast.expr, context: Context, scope: Scope) -> bool:
     return False
 
 
-def _mentioned(nodes: Sequence[ast.AST], without: ast.AST | None = None) -> set[str]:
+def _differs_by_call(test: ast.expr, owner: Scope, context: Context, scope: Scope) -> bool:
+    """`task == "a"` of an argument for which the training loop passes now this, now that."""
+    name = test.left.id if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) else ""
+    if name not in parameters(scope)[1:] or not isinstance(getattr(test, "comparators", [None])[0], ast.Constant):
+        return False
+    given = [
+        (item, where)
+        for call, where in context.module.calls
+        if context.loops_around(call)
+        and any(
+            owner_of(i, context) is owner for v in context.values(call.func, where) for i in context.inference.inner(v)
+        )
+        and (item := argument_of(call, scope, name)) is not None
+    ]
+    made = {
+        ast.dump(m) for item, where in given for m, _ in context.origins(item, where) if isinstance(m, ast.Constant)
+    }
+    return len(made) > 1
+
+
+def _ends(block: list[ast.stmt]) -> bool:
+    return isinstance(block[-1], ast.Return)
+
+
+def _after(branch: ast.If, module: Module) -> list[ast.stmt]:
+    """The statements of a branch's own block that follow it."""
+    parent, field = module.parents[branch]
+    block: list[ast.stmt] = getattr(parent, field)
+    return block[block.index(branch) + 1 :]
+
+
+def _mentioned(nodes: Sequence[ast.AST], without: Sequence[ast.AST] = ()) -> set[str]:
     """Attributes of `self` in some code, a part of it left out."""
     found: set[str] = set()
     stack = list(nodes)
     while stack:
         node = stack.pop()
-        if node is without:
+        if node in without:
             continue
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self":
             found.add(node.attr)

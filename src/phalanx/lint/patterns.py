@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.rule import Edit
+from phalanx.lint.syntax import returns
 from phalanx.lint.tree import Scope
 
 _SEEDERS = frozenset({"seed_everything", "set_seed", "fix_seed", "seed_all", "set_random_seed"})
@@ -124,7 +125,7 @@ def wrapped_by(context: Context, *wrappers: str) -> dict[tuple[str, Scope], ast.
 
 
 def backward_uses(context: Context, scope: Scope, name: str, depth: int = 4) -> bool:
-    """Whether `.backward()` is called on a variable of a scope or on what is computed from it."""
+    """Whether `.backward()` is called on a variable of a scope or on what is computed from it, by a caller too."""
     for call, where in context.methods("backward"):
         if where is scope and isinstance(call.func, ast.Attribute) and name in names_in(call.func.value):
             return True
@@ -136,7 +137,25 @@ def backward_uses(context: Context, scope: Scope, name: str, depth: int = 4) -> 
         for binding in bindings
         if binding.kind in ("assign", "augment") and binding.value is not None and name in names_in(binding.value)
     }
-    return any(backward_uses(context, scope, other, depth - 1) for other in others - {name})
+    if any(backward_uses(context, scope, other, depth - 1) for other in others - {name}):
+        return True
+    results = returns(scope) if scope.is_function else []
+    return any(name in names_in(result) for result in results) and result_is_trained(context, scope, depth - 1)
+
+
+def result_is_trained(context: Context, function: Scope, depth: int = 3) -> bool:
+    """Whether callers run `.backward()` on what a function returns."""
+    for call, where in context.inference.callers(function)[:4] if depth > 0 else ():
+        other = context.space.context(where.module)
+        if is_in_backward(other, call) or any(backward_uses(other, where, n, depth) for n in assigned_to(other, call)):
+            return True
+    return False
+
+
+def is_in_backward(context: Context, node: ast.AST) -> bool:
+    """Whether an expression is part of one on which `.backward()` is called."""
+    parents = (parent for parent, _ in context.module.ancestors(node))
+    return any(isinstance(p, ast.Call) and getattr(p.func, "attr", "") == "backward" for p in parents)
 
 
 def assigned_to(context: Context, node: ast.AST) -> set[str]:

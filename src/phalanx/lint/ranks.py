@@ -15,6 +15,7 @@ _OTHER_CALLS = frozenset({"torch_xla.core.xla_model.is_master_ordinal", "transfo
 RANK_VARIABLES = frozenset(
     {"RANK", "SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "GROUP_RANK", "NODE_RANK"}
 )
+_JOB_VARIABLES = RANK_VARIABLES - {"GROUP_RANK", "NODE_RANK"}
 LOCAL_VARIABLES = frozenset(
     {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "MPI_LOCALRANKID"}
 )
@@ -36,6 +37,7 @@ class Ranks:
         self.inference = inference
         self._depends: dict[tuple[ast.AST, Scope], bool] = {}
         self._guarded: dict[Scope, bool] = {}
+        self._decorators: dict[Scope, ast.expr | None] = {}
         self._busy: set[object] = set()
 
     def depends(self, node: ast.AST | None, scope: Scope) -> bool:
@@ -54,6 +56,24 @@ class Ranks:
             self._busy.discard(key)
         self._depends[key] = found
         return found
+
+    def kind(self, node: ast.expr, scope: Scope) -> str:
+        """`global` or `local` if an expression is nothing but this rank's number in the job or on its host."""
+        kinds = {self._kind(made, where) for made, where in self.inference.origins(node, scope)}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _kind(self, node: ast.expr, scope: Scope) -> str:
+        name = self.inference.dotted(node.func, scope) if isinstance(node, ast.Call) else None
+        key: object = None
+        if isinstance(node, ast.Subscript) and self.inference.dotted(node.value, scope) == "os.environ":
+            key = self.inference.constant(node.slice, scope)
+        elif isinstance(node, ast.Call):
+            if name == "builtins.int" and node.args:
+                return self.kind(node.args[0], scope)
+            key = environment_key(node, name, self.inference, scope)
+        if name in GLOBAL_CALLS or key in _JOB_VARIABLES:
+            return "global"
+        return "local" if name in LOCAL_CALLS or key in LOCAL_VARIABLES else ""
 
     def _look(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.Call):
@@ -75,6 +95,11 @@ class Ranks:
             return any(
                 self.depends(child, scope) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
             )
+        if isinstance(
+            node, (ast.ListComp, ast.GeneratorExp)
+        ):  # `[f for i, f in enumerate(files) if i % world == rank]`
+            chosen = (part for loop in node.generators for part in (loop.iter, *loop.ifs))
+            return any(self.depends(part, scope) for part in chosen)
         return False
 
     def _call(self, node: ast.Call, scope: Scope) -> bool:
@@ -104,7 +129,7 @@ class Ranks:
 
     def _length(self, node: ast.expr, scope: Scope, depth: int) -> bool:
         """Shares of equal size are no difference: `data[rank::world]` is as long everywhere, give or take one."""
-        if isinstance(node, ast.Subscript):
+        if isinstance(node, (ast.Subscript, ast.ListComp)):
             return False
         found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) and depth else []
         values = [(b.value, at) for b, at in found if b.kind == "assign" and b.value is not None and not b.path]
@@ -216,7 +241,7 @@ class Ranks:
                     return left
             if parent in module.scopes and not isinstance(parent, (ast.Module, ast.ClassDef)):
                 inner = module.scopes[parent]
-                decorator = rank_zero_decorator(parent)
+                decorator = self.decorator(inner)
                 if decorator is not None:
                     return decorator
                 if callers and self._all_callers_guarded(inner):
@@ -251,6 +276,29 @@ class Ranks:
                 return statement.test
         return None
 
+    def decorator(self, function: Scope) -> ast.expr | None:
+        """A decorator that keeps a function to one rank: `@rank_zero_only`, or one of the project that asks for the rank."""
+        if function not in self._decorators:
+            self._decorators[function] = None  # recursion proves nothing
+            given = getattr(function.node, "decorator_list", [])
+            found = (d for d in given if _is_marked(d) or self._calls_on_some(d, function.parent or function))
+            self._decorators[function] = next(found, None)
+        return self._decorators[function]
+
+    def _calls_on_some(self, decorator: ast.expr, scope: Scope) -> bool:
+        """Whether the function that a decorator of the project was given is only called under a rank condition."""
+        made = self.inference.symbol(decorator.func if isinstance(decorator, ast.Call) else decorator, scope)
+        if made is None or not made.is_function:
+            return False
+        calls = [
+            (call, where)
+            for call, where in made.module.calls
+            if isinstance(call.func, ast.Name)
+            and any(parent is made.node for parent, _ in made.module.ancestors(call))
+            and any(b.kind == "param" for b, _ in self.inference.reaching(call.func.id, call, where))
+        ]
+        return bool(calls) and all(self.guard(call, where, callers=False) is not None for call, where in calls)
+
     def _all_callers_guarded(self, function: Scope) -> bool:
         if function in self._guarded:
             return self._guarded[function]
@@ -268,9 +316,7 @@ def environment_key(call: ast.Call, name: str | None, inference: Inference, scop
     return None
 
 
-def rank_zero_decorator(node: ast.AST) -> ast.expr | None:
-    """`@rank_zero_only` of a function."""
-    for decorator in getattr(node, "decorator_list", []):
-        if any(mark in ast.unparse(decorator).lower() for mark in _MARKS):
-            return decorator  # type: ignore[no-any-return]
-    return None
+def _is_marked(decorator: ast.expr) -> bool:
+    """`@rank_zero_only` and its like, known by their names."""
+    text = ast.unparse(decorator).lower()
+    return any(mark in text for mark in _MARKS)

@@ -51,7 +51,7 @@ RULE = Rule(
     pattern="fix-behavior-logic",
     why="Ranks overwrite one another's file while it is written; the result is now and then a mixture that cannot be loaded.",
     do="Save on rank 0 only (`if rank == 0:`), or put the rank into the name of the file.",
-    needs=("save", "dump"),
+    needs=("save", "dump", "Checkpoint("),
 )
 
 _DEPTH = 5

@@ -32,7 +32,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.patterns import has_rest, keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import first_argument
 
 RULE = Rule(
     code="LCM003",
@@ -48,7 +50,13 @@ _CALLS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_g
 
 
 def check(context: Context) -> Iterator[Hit]:
-    """Divergences whose missing operation makes a group."""
+    """Divergences whose missing operation makes a group, and groups of which every rank makes only its own."""
+    for call, scope in context.calls("torch.distributed.new_group"):
+        ranks = first_argument(call, "ranks")
+        is_local = keyword(call, "use_local_synchronization") is not None
+        if ranks is not None and not is_local and not has_rest(call) and context.ranks.depends(ranks, scope):
+            text = f"Each rank makes only its own group of `{context.text(ranks)}`: all ranks must make all groups, in one order"
+            yield Hit(call, text)
     for found in context.divergences:
         if found.kind == "missing" and found.operation.name in _CALLS:
             yield Hit(

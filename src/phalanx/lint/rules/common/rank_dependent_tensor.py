@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
-from phalanx.lint.syntax import argument
+from phalanx.lint.syntax import argument, returns
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -69,6 +69,7 @@ _UNSIZED = frozenset(
     {"torch.unique", "torch.nonzero", "torch.masked_select", "torch.argwhere", "torch.unique_consecutive"}
 )
 _SHAPED = frozenset({f"torch.{name}" for name in ("zeros", "ones", "empty", "randn", "rand")})
+_DEPTH = 5
 _CONVERTS = frozenset({"double", "float", "half", "bfloat16", "long", "int", "reshape", "view", "flatten", "narrow"})
 
 
@@ -79,7 +80,7 @@ def check(context: Context) -> Iterator[Hit]:
         if name in _REDUCERS and context.name(call.func, scope).startswith(("torch.distributed.", "horovod.")):
             place = 1 if name == "all_gather" else 0
             tensor = call.args[place] if len(call.args) > place else None
-            reason = _reason(tensor, context, scope, 3) if tensor is not None else ""
+            reason = _reason(tensor, context, scope, _DEPTH) if tensor is not None else ""
             if reason:
                 yield Hit(call, f"The tensor given to `{name}` {reason}")
 
@@ -94,8 +95,15 @@ def _reason(node: ast.expr, context: Context, scope: Scope, depth: int) -> str:
         return f"is `{context.text(changed[0])}` on some ranks only" if changed else ""
     if isinstance(node, ast.Call):
         return _of_call(node, context, scope, depth)
+    if isinstance(node, ast.Subscript) and _is_mask(node.slice, context, scope):
+        return f"has a length that depends on the data: `{context.text(node)}`"
     if isinstance(node, ast.Name) and depth:
         for binding, where in context.inference.reaching(node.id, node, scope):
+            if binding.kind == "param":
+                handed = context.inference.handed(where, node.id)
+                found = next((r for given, at in handed if (r := _reason(given, context, at, depth - 1))), "")
+                if found:
+                    return found
             if binding.kind != "assign" or binding.path or binding.value is None:
                 continue
             value = binding.value
@@ -127,6 +135,13 @@ def _of_call(node: ast.Call, context: Context, scope: Scope, depth: int) -> str:
         for item in (*node.args, *(k.value for k in node.keywords if k.arg in ("size", "dtype")))
     ):
         return f"has another shape or type on every rank: `{context.text(node)}`"
+    if name in ("torch.cat", "torch.concat") and node.args and depth:
+        parts = context.inference.elements(node.args[0], scope)
+        return next((found for part, at in parts if (found := _reason(part, context, at, depth - 1))), "")
+    function = context.inference.symbol(node.func, scope)
+    if function is not None and function.is_function and depth:
+        parts = ((result, function) for result in returns(function))
+        return next((found for part, at in parts if (found := _reason(part, context, at, depth - 1))), "")
     if name in _UNSIZED:
         return f"has a length that depends on the data: `{name}`"
     if isinstance(node.func, ast.Attribute) and method in (
@@ -140,3 +155,11 @@ def _of_call(node: ast.Call, context: Context, scope: Scope, depth: int) -> str:
     ):
         return _reason(node.func.value, context, scope, depth)
     return ""
+
+
+def _is_mask(index: ast.expr, context: Context, scope: Scope) -> bool:
+    """`x[pred != y]`: as many elements as the condition holds for."""
+    if isinstance(index, ast.Compare):
+        return True
+    made = context.origins(index, scope) if isinstance(index, ast.Name) else ()
+    return bool(made) and all(isinstance(item, ast.Compare) for item, _ in made)

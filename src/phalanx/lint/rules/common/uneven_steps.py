@@ -57,7 +57,10 @@ RULE = Rule(
     do="Give every rank the same number of batches (DistributedSampler, `drop_last`), or join: DDP's `join()` context or `hvd.join()`.",
 )
 
-_PASSES = frozenset({"builtins.enumerate", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.iter"})
+_PASSES = frozenset(
+    {"builtins.enumerate", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.iter", "torch.utils.data.DataLoader"}
+)
+_COUNTS = ("%", "//", "min(", "islice", "world")  # whoever counts may make shares equal
 _LISTINGS = frozenset({"glob.glob", "os.listdir", "glob.iglob"})
 _SIZES = frozenset({"range", "take", "skip", "randn", "rand", "zeros", "ones", "randint", "Subset", "islice", "narrow"})
 
@@ -83,7 +86,8 @@ def check(context: Context) -> Iterator[Hit]:
         ):
             yield Hit(loop, f"The number of steps `{context.text(bound)}` depends on the rank")
     for loop, scope in context.synchronised_loops:
-        stride = _stride(loop.iter, context, scope) if isinstance(loop, ast.For) else None
+        is_counted = any(isinstance(item, ast.Break) for item in ast.walk(loop))
+        stride = _stride(loop.iter, context, scope) if isinstance(loop, ast.For) and not is_counted else None
         if stride is not None:
             yield Hit(loop, f"Ranks get different numbers of items from `{context.text(stride)}`; every item is a step")
     for node, scope in context.module.nodes[ast.Assign]:
@@ -108,11 +112,15 @@ def _stride(node: ast.expr, context: Context, scope: Scope) -> ast.expr | None:
     """`files[rank::world]` behind what a loop iterates over, where nothing makes the number of files divisible."""
     for made, where in context.origins(node, scope):
         if isinstance(made, ast.Call):
-            is_own = context.inference.symbol(made.func, where) is not None  # a generator over what it is given
-            inner = made.args if is_own or context.name(made.func, where) in _PASSES else []
+            own = context.inference.symbol(made.func, where)  # a generator or data set over what it is given
+            inner = made.args if own is not None or context.name(made.func, where) in _PASSES else []
+            if own is not None and any(word in ast.unparse(own.node) for word in _COUNTS):
+                return None
             return next((found for item in inner if (found := _stride(item, context, where)) is not None), None)
         if isinstance(made, (ast.ListComp, ast.GeneratorExp)):
-            return made if _is_filtered_share(made, context, where) else None
+            return (
+                made if _is_filtered_share(made, context, where) else _stride(made.generators[0].iter, context, where)
+            )
         if not isinstance(made, ast.Subscript) or not isinstance(made.slice, ast.Slice) or made.slice.step is None:
             return None
         lower = made.slice.lower
@@ -141,7 +149,7 @@ def _is_of_files(node: ast.expr, context: Context, scope: Scope, share: ast.expr
             return False  # somebody counts, or it is something else
         name, last = context.name(made.func, where), getattr(made.func, "attr", "")
         if name in ("builtins.sorted", "builtins.list") and made.args:
-            return _is_of_files(made.args[0], context, where)
+            return _is_of_files(made.args[0], context, where, share)
         if name not in _LISTINGS and last not in ("glob", "rglob", "iterdir", "readlines"):
             return False
     return True

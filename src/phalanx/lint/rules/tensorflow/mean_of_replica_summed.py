@@ -58,7 +58,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import assigned_to
+from phalanx.lint.patterns import assigned_to, keyword
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.strategies import replica_functions
 from phalanx.lint.tree import Scope
@@ -70,7 +70,7 @@ RULE = Rule(
     pattern="fix-loss-function",
     why="Gradients of the replicas are added up, so the mean over a replica's own examples gives steps that are n times too large.",
     do="Divide the sum of the examples' losses by the global batch size: `tf.nn.compute_average_loss`.",
-    needs=("reduce_mean",),
+    needs=("reduce_mean", "compute_average_loss"),
 )
 
 
@@ -82,6 +82,13 @@ def check(context: Context) -> Iterator[Hit]:
         return
     if not any("apply_gradients" in ast.unparse(node) for node in replica):
         return
+    for call, scope in context.calls("tensorflow.nn.compute_average_loss"):
+        size = keyword(call, "global_batch_size")
+        if size is not None and _is_share(size, context, scope):
+            yield Hit(
+                call,
+                f"`{context.text(size)}` is the batch of one replica, not the global one: steps are n times too large",
+            )
     for call, scope in context.calls("tensorflow.reduce_mean"):
         function = scope.function
         if function is None or function.node not in replica or not _is_loss(call, function, context):
@@ -96,3 +103,12 @@ def _is_loss(call: ast.Call, function: Scope, context: Context) -> bool:
     statement = context.module.statement(call)
     is_returned = isinstance(statement, ast.Return) and "loss" in getattr(function.node, "name", "").lower()
     return is_returned or any("loss" in name.lower() for name in assigned_to(context, call))
+
+
+def _is_share(size: ast.expr, context: Context, scope: Scope) -> bool:
+    """Whether a size is one factor of another that is multiplied by the number of replicas."""
+    text = ast.unparse(size)
+    return isinstance(context.origin(size, scope)[0], (ast.Constant, ast.Name)) and any(
+        isinstance(item, ast.BinOp) and isinstance(item.op, ast.Mult) and text in (ast.unparse(item.left), ast.unparse(item.right)) and "num_replicas_in_sync" in ast.unparse(item)
+        for item in ast.walk(context.module.tree)
+    )  # fmt: skip

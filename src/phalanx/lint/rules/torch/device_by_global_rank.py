@@ -38,7 +38,6 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP
 from phalanx.lint.patterns import keyword
-from phalanx.lint.ranks import GLOBAL_CALLS, environment_key
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -59,7 +58,7 @@ def check(context: Context) -> Iterator[Hit]:
         return
     for call, scope in context.module.calls:
         device = _device(call, context, scope)
-        if device is not None and _is_global_rank(device, context, scope):
+        if device is not None and context.ranks.kind(device, scope) == "global":
             yield Hit(call, f"`{context.text(device)}` is the rank in the whole job, not the GPU's number on this host")
 
 
@@ -75,19 +74,3 @@ def _device(call: ast.Call, context: Context, scope: Scope) -> ast.expr | None:
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and call.args:
         return call.args[0] if isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call)) else None
     return None
-
-
-def _is_global_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
-    """Every expression behind it is the rank in the whole job."""
-    return all(_reads_rank(made, context, where) for made, where in context.origins(node, scope))
-
-
-def _reads_rank(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Subscript):
-        return context.name(node.value, scope) == "os.environ" and context.constant(node.slice, scope) == "RANK"
-    if not isinstance(node, ast.Call):
-        return False
-    name = context.name(node.func, scope)
-    if name == "builtins.int" and node.args:
-        return _is_global_rank(node.args[0], context, scope)
-    return name in GLOBAL_CALLS or environment_key(node, name, context.inference, scope) == "RANK"

@@ -43,7 +43,16 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP
-from phalanx.lint.patterns import assigned_to, backward_uses, calls_below, is_without_gradients, wrapped_by
+from phalanx.lint.layers import owner_of
+from phalanx.lint.patterns import (
+    assigned_to,
+    backward_uses,
+    calls_below,
+    is_in_backward,
+    is_without_gradients,
+    result_is_trained,
+    wrapped_by,
+)
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
@@ -65,7 +74,11 @@ def check(context: Context) -> Iterator[Hit]:
         is_past = _is_module(call, context, scope) or _is_inner(call, inner, scope) or _is_field(call, fields, scope)
         if is_past and not is_without_gradients(context, call):
             names = assigned_to(context, call)
-            if any(backward_uses(context, scope, name) for name in names) or _is_in_backward(call, context):
+            if (
+                any(backward_uses(context, scope, name) for name in names)
+                or is_in_backward(context, call)
+                or _is_returned(call, context, scope)
+            ):
                 yield Hit(
                     call,
                     f"`{context.text(call.func)}` is called, not the wrapped model: gradients are not synchronised",
@@ -131,25 +144,39 @@ def _is_module(call: ast.Call, context: Context, scope: Scope) -> bool:
     if not isinstance(func, ast.Attribute):
         return False
     target = func if func.attr == "module" else func.value
-    if not isinstance(target, ast.Attribute) or target.attr != "module":
-        return False
-    if not any(value.type in (DDP, FSDP) for value in context.values(target.value, scope)):
+    wrapper = target.value if isinstance(target, ast.Attribute) and target.attr == "module" else None
+    if wrapper is None:
+        return _is_unwrapped(call, func, context, scope)
+    if not any(value.type in (DDP, FSDP) for value in context.values(wrapper, scope)):
         return False
     if func.attr in ("module", "forward"):
         return True
     # A method of the inner model is one more term of the loss, unless nothing here calls the wrapper.
-    wrapper = ast.dump(target.value)
-    return bool(call.args) and not any(ast.dump(c.func) == wrapper for c, s in context.module.calls if s is scope)
+    text = ast.dump(wrapper)
+    return bool(call.args) and not any(ast.dump(c.func) == text for c, s in context.module.calls if s is scope)
+
+
+def _is_unwrapped(call: ast.Call, func: ast.Attribute, context: Context, scope: Scope) -> bool:
+    """`net.encode(x)` after `net = model.module`, where nothing in the program calls the wrapper for training."""
+    if not call.args or not isinstance(func.value, ast.Name):
+        return False
+    held = [value for value in context.values(func.value, scope) if "unwrapped" in value.tags]
+    return any(owner_of(value, context) is not None for value in held) and not any(
+        value.type in (DDP, FSDP) and not is_without_gradients(other, c)
+        for other in context.contexts
+        for c, s in other.module.calls
+        if isinstance(c.func, (ast.Name, ast.Attribute))
+        for value in context.values(c.func, s)
+    )
+
+
+def _is_returned(call: ast.Call, context: Context, scope: Scope) -> bool:
+    """The result goes straight to the caller, which runs backward on it."""
+    statement = context.module.statement(call)
+    return isinstance(statement, ast.Return) and scope.is_function and result_is_trained(context, scope)
 
 
 def _is_inner(call: ast.Call, inner: dict[tuple[str, Scope], ast.Call], scope: Scope) -> bool:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     wrap = inner.get((name, scope))
     return wrap is not None and call.lineno > wrap.lineno
-
-
-def _is_in_backward(call: ast.Call, context: Context) -> bool:
-    return any(
-        isinstance(p, ast.Call) and isinstance(p.func, ast.Attribute) and p.func.attr == "backward"
-        for p, _ in context.module.ancestors(call)
-    )

@@ -116,11 +116,11 @@ def _divides(scope: Scope, context: Context) -> bool:
     """A division in the function, in its callers, or of the loss or the learning rate by the number of ranks."""
     nodes = [scope.node, *(where.node for _, where in context.inference.callers(scope))]
     for item in (item for node in nodes for item in ast.walk(node)):
-        is_scaling = isinstance(item, (ast.BinOp, ast.AugAssign)) and isinstance(
-            item.op, (ast.Div, ast.Mult, ast.FloorDiv)
-        )
+        is_scaling = isinstance(item, (ast.BinOp, ast.AugAssign)) and isinstance(item.op, (ast.Div, ast.Mult))
         if is_scaling and (_is_scaled_gradient(item) or any(word in ast.unparse(item) for word in _WORLD)):
             return True
+        if isinstance(item, ast.Constant) and item.value == "sum":
+            return True  # the loss is a sum over examples, and its scale is somebody's choice
         if (
             isinstance(item, ast.Call)
             and isinstance(item.func, ast.Attribute)

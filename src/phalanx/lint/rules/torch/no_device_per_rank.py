@@ -43,7 +43,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.lint.context import Context
+from phalanx.lint.context import Calls, Context
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -57,12 +57,14 @@ RULE = Rule(
     needs=("nccl",),
 )
 
-_PINS = ("set_device", "device_id", "CUDA_VISIBLE_DEVICES", "local_rank", "LOCAL_RANK", "torch.cuda.device(", "cuda:{", "device_count", "get_device", "f'cuda", 'f"cuda', "set_visible_devices")  # fmt: skip
+_PINS = ("set_device", "device_id", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(", "cuda:", "device_count", "get_device", "set_visible_devices", "device_mesh")  # fmt: skip
 
 
 def check(context: Context) -> Iterator[Hit]:
     """Programs that set up NCCL themselves and never mention a device of their own."""
     if "nccl" not in context.backends or context.is_managed or context.mentions(*_PINS) or context.has_unknown_imports:
+        return
+    if any(_is_of_rank(call, context, scope) for call, scope in _moves(context)):
         return
     for call, scope in context.methods("cuda", "to"):
         target = call.args[0] if call.args else None
@@ -77,12 +79,18 @@ def check(context: Context) -> Iterator[Hit]:
             return
 
 
+def _moves(context: Context) -> Calls:
+    """Calls that name a device, in the whole program."""
+    return [*context.methods_in_program("cuda", "to"), *context.calls_in_program("torch.device")]
+
+
+def _is_of_rank(call: ast.Call, context: Context, scope: Scope) -> bool:
+    """Whether a device is chosen by the rank, or may be by what is not known."""
+    given = [*call.args, *(item.value for item in call.keywords)]
+    return any(context.ranks.depends(made, at) for item in given for made, at in context.origins(item, scope))
+
+
 def _is_device(node: ast.expr, context: Context, scope: Scope) -> bool:
-    values = context.values(node, scope)
-    return any(
-        v.type == "torch.device"
-        and isinstance(v.node, ast.Call)
-        and bool(v.node.args)
-        and context.constant(v.node.args[0], v.scope) == "cuda"
-        for v in values
-    )
+    """`torch.device("cuda")`, also where the processor is the second choice."""
+    made = [v.node.args[0] for v in context.values(node, scope) if v.type == "torch.device" and isinstance(v.node, ast.Call) and v.node.args]  # fmt: skip
+    return any(context.constant(item.body if isinstance(item, ast.IfExp) else item, scope) == "cuda" for item in made)

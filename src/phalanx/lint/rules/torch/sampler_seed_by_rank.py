@@ -62,7 +62,7 @@ def check(context: Context) -> Iterator[Hit]:
             yield Hit(call, f"The sampler's seed `{context.text(seed)}` differs between ranks: samples overlap")
         elif (
             rank is not None
-            and any(word in ast.unparse(rank) for word in _LOCAL)
+            and (context.ranks.kind(rank, scope) == "local" or any(word in ast.unparse(rank) for word in _LOCAL))
             and not context.calls_in_program("torch.multiprocessing.spawn")
         ):
             yield Hit(

@@ -65,11 +65,7 @@ def check(context: Context) -> Iterator[Hit]:
             or any(v.type.startswith("torch.optim.") for v in context.values(call.func.value, scope))
         )
         for parent in context.within(call, ast.With):
-            if (
-                is_optimizer
-                and isinstance(parent, ast.With)
-                and any(_is_no_sync(item.context_expr) for item in parent.items)
-            ):
+            if is_optimizer and isinstance(parent, ast.With) and _is_no_sync(parent, context):
                 yield Hit(call, "The optimizer steps within `no_sync()`: these gradients were never averaged")
                 return
     yield from _never_synchronised(context)
@@ -89,7 +85,7 @@ def _never_synchronised(context: Context) -> Iterator[Hit]:
 
 def _no_sync_around(call: ast.Call, loop: ast.AST, context: Context) -> ast.With | None:
     for parent in _above(call, loop, context):
-        if isinstance(parent, ast.With) and any(_is_no_sync(item.context_expr) for item in parent.items):
+        if isinstance(parent, ast.With) and _is_no_sync(parent, context):
             return parent
     return None
 
@@ -102,5 +98,13 @@ def _above(node: ast.AST, loop: ast.AST, context: Context) -> Iterator[ast.AST]:
         yield parent
 
 
-def _is_no_sync(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "no_sync"
+def _is_no_sync(block: ast.With, context: Context) -> bool:
+    """Whether a block is entered through `no_sync()` and nothing else, in a variable too."""
+    scope = context.module.scope_of(block)
+    return any(
+        all(
+            getattr(getattr(made, "func", None), "attr", "") == "no_sync"
+            for made, _ in context.origins(item.context_expr, scope)
+        )
+        for item in block.items
+    )
