@@ -23,9 +23,9 @@ def main() -> None:
     for folder in wanted.folders:
         checked = lint_paths([str(folder)])
         findings = checked.report.findings
-        rate = 1000 * len(findings) / checked.lines if checked.lines else 0
+        rate = 1000 * len(findings) / checked.relevant if checked.relevant else 0
         unread = len(checked.report.not_checked)
-        print(f"| {folder.name} | {checked.lines:,} | {len(findings)} | {rate:.2f} | {unread} |")
+        print(f"| {folder.name} | {checked.relevant:,} | {len(findings)} | {rate:.2f} | {unread} |")
         for finding in findings if wanted.list else ():
             root = finding.evidence[0]
             print(f"  {root.file}:{root.line}: {finding.rule} {finding.title}\n      {root.text}")

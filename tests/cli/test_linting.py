@@ -43,7 +43,7 @@ def test_clean_script_gives_0(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(BAD.replace("if dist.get_rank() == 0:\n    ", ""))
     done = check("train.py", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Nothing wrong found (1 file" in done.stdout
+    assert "1 file, " in done.stdout
 
 
 def test_text_shows_the_line_the_reason_and_the_fix(tmp_path: Path) -> None:

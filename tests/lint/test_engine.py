@@ -56,6 +56,26 @@ def test_a_notebook_keeps_its_cells_apart_from_magics(tmp_path: Path) -> None:
     assert codes(path) == [("LCM001", 10)]
 
 
+def test_a_cell_that_does_not_parse_costs_only_itself(tmp_path: Path) -> None:
+    texts = ["files = !ls\n!pip install a \\\n    b", "def f(:", BAD]
+    path = tmp_path / "train.ipynb"
+    cells = [{"cell_type": "code", "source": text} for text in texts]
+    path.write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    report = lint_paths([str(path)]).report
+    assert [finding.rule for finding in report.findings] == ["LCM001"]
+    assert ["code cell 2 does not parse" in item.what for item in report.not_checked] == [True]
+    assert report.read == (str(path),)
+
+
+def test_files_and_lines_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\nimport other\n")
+    (tmp_path / "other.py").write_text("import torch\n\n\nx = 1")
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    alone, folder = lint_paths([str(tmp_path / "train.py")]), lint_paths([str(tmp_path)])
+    assert (alone.files, alone.lines) == (2, 6)
+    assert (folder.files, folder.lines, folder.relevant) == (3, 7, 6)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [

@@ -41,7 +41,7 @@ def test_rule_is_complete(loaded: Loaded) -> None:
     assert -1 not in positions
     assert positions == sorted(positions)
     assert loaded.title.endswith(".")
-    assert rule.why.endswith(".")
+    assert loaded.why.endswith(".")
     assert rule.do.endswith(".")
 
 

@@ -48,7 +48,7 @@ class LintRequest:
                     return 1 if shown else 0
                 sys.stderr.write(shown)
                 checked = lint_paths(list(self.paths), options) if shown else checked
-            self._write(checked.report, checked.lines, time.monotonic() - began)
+            self._write(checked.report, (checked.files, checked.lines), time.monotonic() - began)
         except LintError as error:
             sys.stderr.write(f"phalanx: {error}\n")
             return 2
@@ -62,14 +62,14 @@ class LintRequest:
             return 130
         return _status(checked.report, self.paths)
 
-    def _write(self, report: Report, lines: int, seconds: float) -> None:
+    def _write(self, report: Report, amount: tuple[int, int], seconds: float) -> None:
         if self.form is Format.TEXT:
             if self.output is None:
-                print_linted(report, seconds, lines, sys.stdout, everything=self.everything)
+                print_linted(report, seconds, amount, sys.stdout, everything=self.everything)
                 sys.stdout.flush()
                 return
             with private.open_new(self.output) as file:
-                print_linted(report, seconds, lines, file, everything=self.everything)
+                print_linted(report, seconds, amount, file, everything=self.everything)
             return
         document = render(report, self.form)
         if self.output is None:

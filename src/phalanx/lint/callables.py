@@ -10,7 +10,7 @@ from phalanx.lint.project import Project
 from phalanx.lint.tree import Module, Scope
 
 _ADDS = frozenset({"append", "add", "insert"})
-_PARTIAL = "functools.partial"
+PARTIAL = "functools.partial"
 _VIEWS = frozenset({"values", "items"})
 
 
@@ -38,8 +38,12 @@ class Callables(Origins):
             symbol = self.member(symbol, "__init__")
         if symbol is not None:
             yield symbol
-        elif isinstance(func, ast.Call) and func.args and self.dotted(func.func, scope) == _PARTIAL:
+        elif isinstance(func, ast.Call) and func.args and self.dotted(func.func, scope) == PARTIAL:
             yield from self.callees(func.args[0], scope)
+        elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id != "self":
+            for made, where in self._looped(func.value, scope):
+                owners = self._owners(made, where)
+                yield from (method for owner in owners if (method := self.member(owner, func.attr)) is not None)
         elif isinstance(func, (ast.Name, ast.Subscript)) or getattr(getattr(func, "value", None), "id", "") == "self":
             for made, where in self._handed_on(func, scope):
                 is_function = isinstance(made, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) and made is not func
@@ -49,12 +53,15 @@ class Callables(Origins):
         """What a variable, a loop's variable or an entry of a table stands for."""
         if isinstance(func, ast.Subscript):
             yield from self.elements(func.value, scope) if not isinstance(func.slice, ast.Constant) else ()
-        bound = self.reaching(func.id, func, scope) if isinstance(func, ast.Name) else []
-        loops = [(b.value, where) for b, where in bound if b.kind == "for" and b.value is not None]
-        for iterated, where in loops:
-            yield from self.elements(iterated, where)
-        if not loops:
-            yield from self.origins(func, scope)
+        looped = list(self._looped(func, scope))
+        yield from looped or self.origins(func, scope)
+
+    def _looped(self, node: ast.expr, scope: Scope) -> Iterator[Origin]:
+        """The elements that a loop's variable takes."""
+        bound = self.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+        for binding, where in bound:
+            if binding.kind == "for" and binding.value is not None:
+                yield from self.elements(binding.value, where)
 
     def elements(self, node: ast.expr, scope: Scope) -> Iterator[Origin]:
         """What a list or table may hold: what it is written with, and what is added to it under the same name."""

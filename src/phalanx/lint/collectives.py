@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from phalanx.lint.fields import PROPERTIES
 from phalanx.lint.forwards import Forwards
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
-from phalanx.lint.syntax import argument, argument_of
+from phalanx.lint.syntax import argument, argument_of, decorated
 from phalanx.lint.tree import Module, Scope
 
 _TORCH = "all_reduce all_gather all_gather_object all_gather_into_tensor _all_gather_base broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_base scatter scatter_object_list gather gather_object barrier monitored_barrier all_to_all all_to_all_single all_reduce_coalesced init_process_group new_group new_subgroups new_subgroups_by_enumeration split_group"  # fmt: skip
@@ -76,6 +77,8 @@ class Collectives:
         self._of_function: dict[Scope, tuple[Operation, ...]] = {}
         self._of: dict[ast.Call, tuple[Operation, ...]] = {}
         self._calls: dict[ast.AST, tuple[ast.Call, ...]] = {}
+        self._property_names: dict[Module, set[str]] = {}
+        self._properties_of: dict[Module, set[str]] = {}
         self._present: dict[Module, bool] = {}
         self._syncs: dict[Module, bool] = {}
 
@@ -158,7 +161,7 @@ class Collectives:
             return [*self._of_node(node.test, scope, depth), *max(sides, key=len)]
         if isinstance(node, _COMPOUND):
             return [found for child in ast.iter_child_nodes(node) for found in self._of_node(child, scope, depth)]
-        return [found for call in self._calls_of(node) for found in self._of_call(call, scope, depth)]
+        return [found for call in self._calls_of(node, scope) for found in self._of_call(call, scope, depth)]
 
     def present(self, module: Module) -> bool:
         """Whether any call of a file reaches an operation; most files are done with this question."""
@@ -167,11 +170,36 @@ class Collectives:
             known = self._present[module] = any(self._of_call(call, scope, _DEPTH) for call, scope in module.calls)
         return known
 
-    def _calls_of(self, node: ast.AST) -> tuple[ast.Call, ...]:
+    def _calls_of(self, node: ast.AST, scope: Scope) -> tuple[ast.Call, ...]:
+        """The calls of a statement or expression; reading a property of the project is one too."""
         known = self._calls.get(node)
         if known is None:
-            known = self._calls[node] = tuple(calls_in(node))
+            calls = list(calls_in(node))
+            names = self._properties(scope.module)
+            read = (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load))
+            if names and not isinstance(node, _NESTED):
+                calls += [ast.copy_location(ast.Call(n, [], []), n) for n in read if n.attr in names]
+            known = self._calls[node] = tuple(calls)
         return known
+
+    def _properties(self, module: Module) -> set[str]:
+        """The names of properties in a file's program that reach a collective."""
+        found = self._property_names.get(module)
+        if found is None:
+            found = self._property_names[module] = set()  # properties within properties add nothing
+            for other in self.inference.project.program(module):
+                found |= self._own_properties(other)
+        return found
+
+    def _own_properties(self, module: Module) -> set[str]:
+        found = self._properties_of.get(module)
+        if found is None:
+            found = self._properties_of[module] = set()
+            for function in module.functions:
+                is_property = function.owner is not None and decorated(function.node, PROPERTIES)
+                if is_property and self.of_function(function):
+                    found.add(getattr(function.node, "name", ""))
+        return found
 
     def _of_call(self, call: ast.Call, scope: Scope, depth: int) -> tuple[Operation, ...]:
         known = self._of.get(call)
@@ -192,7 +220,8 @@ class Collectives:
     def _through(self, call: ast.Call, scope: Scope, function: Scope, depth: int) -> Iterator[Operation]:
         """What a call reaches through a function of the project."""
         for operation in self.of_function(function, depth - 1):
-            name, model = operation.name, ""
+            name: str | None = operation.name
+            model = ""
             if operation.model:
                 given = argument_of(call, function, operation.model)
                 name = self.forwards.collective(given, scope) if given is not None else None

@@ -11,6 +11,7 @@ from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.divergence import Divergence, divergences
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference
 from phalanx.lint.names import FRAMEWORKS
+from phalanx.lint.options import spread_options
 from phalanx.lint.origins import Origin
 from phalanx.lint.project import Project
 from phalanx.lint.ranks import Ranks
@@ -40,6 +41,7 @@ class Workspace:
         found = self._contexts.get(module)
         if found is None:
             found = self._contexts[module] = Context(module, self)
+            spread_options(module, self.inference)
         return found
 
     def named(self, module: Module) -> dict[str, Calls]:
@@ -129,19 +131,6 @@ class Context:
     def origin(self, node: ast.expr, scope: Scope) -> Origin:
         """The only expression behind another, or that one itself."""
         return self.inference.origin(node, scope)
-
-    def keywords(self, call: ast.Call, scope: Scope) -> list[ast.keyword]:
-        """The keyword arguments of a call, those of `**options` too where the dictionary is written in the program."""
-        found = [item for item in call.keywords if item.arg is not None]
-        for rest in (item.value for item in call.keywords if item.arg is None):
-            made, _ = self.origin(rest, scope)
-            if isinstance(made, ast.Dict):
-                pairs = zip(made.keys, made.values, strict=True)
-                named = [(key.value, value) for key, value in pairs if isinstance(key, ast.Constant)]
-                found += [ast.copy_location(ast.keyword(arg=str(k), value=v), v) for k, v in named]
-            elif isinstance(made, ast.Call) and self.name(made.func, scope) == "builtins.dict":
-                found += [item for item in made.keywords if item.arg is not None]
-        return found
 
     def constant(self, node: ast.AST | None, scope: Scope) -> object:
         """A literal, None if unknown."""

@@ -41,7 +41,18 @@ class Checked:
 
     report: Report
     repairs: dict[Path, list[Hit]] = field(default_factory=dict)
-    lines: int = 0
+    files: int = 0  # read, those that scripts import included
+    lines: int = 0  # of these files
+    relevant: int = 0  # lines of files that mention a framework
+
+    def count(self, text: str) -> None:
+        """Take a file that was read into the sums."""
+        self.files += 1
+        self.lines += _lines(text)
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n") and bool(text))
 
 
 def lint_paths(paths: list[str], options: LintOptions | None = None) -> Checked:
@@ -63,12 +74,15 @@ def lint_paths(paths: list[str], options: LintOptions | None = None) -> Checked:
             raise LintError(str(error)) from error
         if not is_named and chosen.excludes(path):
             continue
-        before = len(unchecked)
-        module = _load(path, is_named, space, unchecked)
-        read += [path] if len(unchecked) == before else []
+        before = checked.files
+        module = _load(path, is_named, space, unchecked, checked)
+        read += [path] if checked.files > before else []
         if module is not None:
             modules.append((path, module))
-    modules += _imported(modules, {path for path, is_named in files if is_named}, settings, options, space)
+    imported = _imported(modules, {path for path, is_named in files if is_named}, settings, options, space)
+    for _, module in imported:
+        checked.count(module.source.text)
+    modules += imported
     space.inference.targets = [module for _, module in modules]
     space.project.scripts = [m for path, m in modules if "__main__" in m.source.text or (path, True) in files]
     hits: dict[Module, _Hits] = {module: {} for _, module in modules}
@@ -76,7 +90,7 @@ def lint_paths(paths: list[str], options: LintOptions | None = None) -> Checked:
         found = _ask(path, module, space, settings[path.parent], unchecked)
         for owner, key, hit in _placed(found, module, space):
             hits.setdefault(owner, {}).setdefault(key, hit)
-        checked.lines += len(module.lines)
+        checked.relevant += _lines(module.source.text)
     paths_of = {module: path for path, module in modules}
     findings: list[Finding] = []
     for module, placed in hits.items():
@@ -137,9 +151,10 @@ def _with(found: Settings, options: LintOptions) -> Settings:
     )
 
 
-def _load(path: Path, is_named: bool, space: Workspace, unchecked: list[Unchecked]) -> Module | None:
+def _load(path: Path, is_named: bool, space: Workspace, unchecked: list[Unchecked], checked: Checked) -> Module | None:
     try:
-        if not is_named and not mentions_framework(path.read_text(encoding="utf-8", errors="replace")):
+        if not is_named and not mentions_framework(text := path.read_text(encoding="utf-8", errors="replace")):
+            checked.count(text)
             return None
         module = space.project.load(path)
     except UnreadableError as error:
@@ -151,6 +166,8 @@ def _load(path: Path, is_named: bool, space: Workspace, unchecked: list[Unchecke
     if not is_named and _is_generated(module):
         unchecked.append(Unchecked(f"{path}: it is generated", "to be named itself on the command line"))
         return None
+    checked.count(module.source.text)
+    unchecked += [Unchecked(f"{path}: {why}", "a cell that parses") for why in module.source.skipped]
     return module if mentions_framework(module.source.text) else None
 
 

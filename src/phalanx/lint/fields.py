@@ -13,7 +13,7 @@ Bound = tuple[Binding, Scope]
 _RECORDS = frozenset({"dataclass", "dataclasses.dataclass", "define", "attr.s", "attrs.define", "pydantic.dataclasses.dataclass"})  # fmt: skip
 _RECORD_BASES = frozenset({"typing.NamedTuple", "pydantic.BaseModel", "typing.TypedDict"})
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "builtins.dict", "ml_collections.ConfigDict", "torch.utils.data.DataLoader"})  # fmt: skip
-_PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
+PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
 _FIELDS = frozenset({"dataclasses.field", "attr.ib", "attrs.field", "pydantic.Field"})
 _DEPTH = 5
 
@@ -65,7 +65,7 @@ class Fields(Names):
         for binding in owner.bindings.get(name, ()):
             if binding.kind == "assign" and binding.value is not None:
                 found += self._default(binding, owner)
-            elif binding.kind == "def" and decorated(binding.node, _PROPERTIES):
+            elif binding.kind == "def" and decorated(binding.node, PROPERTIES):
                 method = owner.module.scopes[binding.node]
                 found += [(Binding("assign", result, result), method) for result in returns(method)]
         if calls and self._is_record(owner):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from phalanx.lint.callables import Callables
+from phalanx.lint.callables import PARTIAL, Callables
 from phalanx.lint.project import Project
 from phalanx.lint.resolve import Value
 from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, returns
@@ -175,7 +175,8 @@ class Inference(Callables):
                 if isinstance(packed, ast.Tuple) and 0 <= place < len(packed.elts):
                     found.append((packed.elts[place], scope))
                 continue
-            given = argument_of(call, function, parameter)
+            is_partial = self.dotted(call.func, scope) == PARTIAL
+            given = argument_of(call, function, parameter, after=1 if is_partial else 0)
             if given is not None:
                 found.append((given, scope))
         return found[:4]
@@ -268,5 +269,5 @@ def _index_calls(module: Module, index: dict[str, list[tuple[ast.Call, Scope]]])
         last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         index.setdefault(last, []).append((call, scope))
         for item in call.args[:1]:
-            if isinstance(item, ast.Name) and last in ("spawn", "Process", "run"):
+            if isinstance(item, ast.Name) and last in ("spawn", "Process", "run", "partial"):
                 index.setdefault(item.id, []).append((call, scope))

@@ -153,6 +153,22 @@ def _fields(owner: Scope) -> dict[str, list[tuple[ast.expr, Scope]]]:
     }
 
 
+def makes_layer(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """`nn.Linear(…)` and its like, moved to a device or not."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+        node = node.func.value
+    return _is_layer(node, context, scope, (*_LAYERS, "Sequential"))
+
+
+def adds_layer(method: Scope | None, context: Context) -> bool:
+    """Whether a method of a model, other than the constructor, gives it a new layer."""
+    if method is None or method.owner is None or getattr(method.node, "name", "") == "__init__":
+        return False
+    fields = method.module.self_fields.get(method.owner.node, {})
+    bound = ((b.value, where) for found in fields.values() for b, where in found)
+    return any(where is method and value is not None and makes_layer(value, context, where) for value, where in bound)
+
+
 def _is_layer(node: ast.expr, context: Context, scope: Scope, kinds: tuple[str, ...]) -> bool:
     name = context.name(node.func, scope) if isinstance(node, ast.Call) else ""
     return name.startswith("torch.nn.") and name.rpartition(".")[2] in kinds

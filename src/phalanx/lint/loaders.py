@@ -102,6 +102,8 @@ def _made_by(node: ast.Call, scope: Scope, context: Context, depth: int) -> bool
         return False
     if isinstance(node.func, ast.Attribute) and node.func.attr in _CHAIN:
         return _differs(node.func.value, scope, context, depth)
+    if not name and isinstance(node.func, ast.Attribute):
+        return _differs(node.func.value, scope, context, depth - 1)
     if name.startswith("torchvision.datasets."):
         return False  # of arguments that do not depend on the rank, as was asked above
     if name.startswith(("torch.utils.data.", "torch.")):

@@ -6,7 +6,7 @@ import ast
 
 from phalanx.lint.conditions import asks_whether_distributed
 from phalanx.lint.infer import Inference
-from phalanx.lint.syntax import parameters, returns
+from phalanx.lint.syntax import default_of, parameters, returns
 from phalanx.lint.tree import Module, Scope
 
 GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank", "horovod.tensorflow.rank", "horovod.keras.rank", "horovod.rank", "deepspeed.comm.get_rank", "deepspeed.utils.get_rank", "torch_xla.core.xla_model.get_ordinal", "byteps.torch.rank", "bps.rank", "jax.process_index"})  # fmt: skip
@@ -38,6 +38,7 @@ class Ranks:
         self._depends: dict[tuple[ast.AST, Scope], bool] = {}
         self._guarded: dict[Scope, bool] = {}
         self._decorators: dict[Scope, ast.expr | None] = {}
+        self._keepers: dict[Scope, bool] = {}
         self._busy: set[object] = set()
 
     def depends(self, node: ast.AST | None, scope: Scope) -> bool:
@@ -162,7 +163,7 @@ class Ranks:
                     return True
                 if self._is_process_number(where, node.id):
                     return True
-                if node.id in _NAMES and not (handed and all(self._is_counted(given, at) for given, at in handed)):
+                if node.id in _NAMES and not self._is_other_number(where, node.id, handed):
                     return True
             elif binding.kind in ("assign", "augment") and binding.value is not None:
                 if self._element(binding.value, binding.path, where):
@@ -175,6 +176,15 @@ class Ranks:
                 ):
                     return True
         return False
+
+    def _is_other_number(self, function: Scope, name: str, handed: list[tuple[ast.expr, Scope]]) -> bool:
+        """A parameter `rank` that is not this process's: counted by a loop, or of a matrix (`rank=8` in LoRA)."""
+        if handed:
+            numbers = [self.inference.constant(given, at) for given, at in handed]
+            return all(self._is_counted(given, at) for given, at in handed) or all(type(n) is int for n in numbers)
+        default = default_of(function, name)
+        number = self.inference.constant(default, function)
+        return type(number) is int and number > 0
 
     def _is_counted(self, node: ast.AST, scope: Scope, depth: int = 2) -> bool:
         """`for rank in range(world)`: some rank, not this one."""
@@ -290,14 +300,16 @@ class Ranks:
         made = self.inference.symbol(decorator.func if isinstance(decorator, ast.Call) else decorator, scope)
         if made is None or not made.is_function:
             return False
-        calls = [
-            (call, where)
-            for call, where in made.module.calls
-            if isinstance(call.func, ast.Name)
-            and any(parent is made.node for parent, _ in made.module.ancestors(call))
-            and any(b.kind == "param" for b, _ in self.inference.reaching(call.func.id, call, where))
-        ]
-        return bool(calls) and all(self.guard(call, where, callers=False) is not None for call, where in calls)
+        if made not in self._keepers:
+            self._keepers[made] = False  # recursion proves nothing
+            calls = [
+                (call, made.module.scope_of(call))
+                for call in ast.walk(made.node)
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+            ]
+            given = [(c, s) for c, s in calls if _is_parameter(c.func, s, self.inference)]
+            self._keepers[made] = bool(given) and all(self.guard(c, s, callers=False) is not None for c, s in given)
+        return self._keepers[made]
 
     def _all_callers_guarded(self, function: Scope) -> bool:
         if function in self._guarded:
@@ -314,6 +326,11 @@ def environment_key(call: ast.Call, name: str | None, inference: Inference, scop
     if name in ("os.environ.get", "os.getenv", "os.environ.pop") and call.args:
         return inference.constant(call.args[0], scope)
     return None
+
+
+def _is_parameter(node: ast.expr, scope: Scope, inference: Inference) -> bool:
+    found = inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+    return any(binding.kind == "param" for binding, _ in found)
 
 
 def _is_marked(decorator: ast.expr) -> bool:

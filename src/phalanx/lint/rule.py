@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from phalanx.lint.context import Context
 
 FOLDER = Path(__file__).parent / "rules"
+_WHY = re.compile(r"## Why is this bad\?\n(.*?)\n\n", re.DOTALL)
 _EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -50,8 +51,8 @@ class Rule:
     symptom: str
     cause: str
     pattern: str
-    why: str
     do: str
+    why: str = ""  # by default the first paragraph of "Why is this bad?"
     confidence: Confidence = Confidence.LIKELY
     default: bool = True  # False: only where `select` names it
     needs: tuple[str, ...] = ()  # words, of which one must be in the file for the rule to be asked
@@ -80,6 +81,12 @@ class Loaded:
     def documentation(self) -> str:
         """Markdown: what it does, why it is bad, an example, the same corrected."""
         return (self.module.__doc__ or "").strip() + "\n"
+
+    @property
+    def why(self) -> str:
+        """Why the finding matters, in a sentence or two."""
+        found = _WHY.search(self.documentation)
+        return self.rule.why or (" ".join(found[1].split()) if found else "")
 
     @property
     def title(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
 import tokenize
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+_ASSIGNED = re.compile(r"^(\s*[\w, ]+ = )[!%].*$")  # `files = !ls`, `took = %timeit -o f()`
 LARGEST = 20_000_000  # bytes; a larger file is data or generated code
 _OLD = ("Missing parentheses in call to 'print'", "leading zeros in decimal", "multiple exception types must be")
 
@@ -29,6 +31,7 @@ class Source:
     path: Path
     text: str
     cells: tuple[int, ...] = ()
+    skipped: tuple[str, ...] = ()  # cells that do not parse, and why
 
     @property
     def lines(self) -> list[str]:
@@ -94,19 +97,39 @@ def _read_notebook(path: Path, data: bytes) -> Source:
         raise UnreadableError("it is no notebook of format 4", "valid JSON with a list of cells") from error
     lines: list[str] = []
     starts: list[int] = []
-    for text in texts:
+    skipped: list[str] = []
+    for number, text in enumerate(texts, 1):
         starts.append(len(lines) + 1)
-        lines.extend(_without_magics(text.split("\n")))
-    return Source(path, "\n".join(lines) + "\n", tuple(starts))
+        kept = _without_magics(text.split("\n"))
+        why = _failure("\n".join(kept))
+        skipped += [f"code cell {number} does not parse: {why}"] if why else []
+        lines.extend(["pass"] * len(kept) if why else kept)
+    return Source(path, "\n".join(lines) + "\n", tuple(starts), tuple(skipped))
+
+
+def _failure(text: str) -> str:
+    """Why Python refuses a cell; one that is broken, or unfinished, must not cost the others."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return f"{error.msg} (its line {error.lineno})"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _without_magics(lines: list[str]) -> list[str]:
     """Lines that only IPython understands become `pass`, so that line numbers and blocks stay."""
     if lines and lines[0].startswith("%%") and not lines[0].startswith(("%%time", "%%capture", "%%prun")):
         return ["pass"] * len(lines)  # the cell is another language, or a file that it writes
-    kept = []
+    kept: list[str] = []
+    indent: str | None = None  # of a magic line that goes on: `!pip install a \\`
     for line in lines:
         inner = line.lstrip()
-        is_magic = inner.startswith(("%", "!", "?")) or inner.endswith("?")
-        kept.append(line[: len(line) - len(inner)] + "pass" if is_magic else line)
+        is_magic = indent is not None or inner.startswith(("%", "!", "?")) or inner.endswith("?")
+        before = indent if indent is not None else line[: len(line) - len(inner)]
+        kept.append(before + "pass" if is_magic else _ASSIGNED.sub(r"\1None", line))
+        indent = before if is_magic and inner.endswith("\\") else None
     return kept

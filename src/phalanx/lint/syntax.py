@@ -77,13 +77,13 @@ def parameters(function: Scope) -> list[str]:
     return [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
 
 
-def argument_of(call: ast.Call, function: Scope, name: str) -> ast.expr | None:
-    """What a call hands to a parameter."""
+def argument_of(call: ast.Call, function: Scope, name: str, *, after: int = 0) -> ast.expr | None:
+    """What a call hands to a parameter; `after` skips arguments of the call's own, as the function in `partial(f, …)`."""
     names = parameters(function)
     position = names.index(name) if name in names else -1
     if function.owner is not None and names[:1] in (["self"], ["cls"]):
         position -= 1
-    return argument(call, position, name)
+    return argument(call, position + after if position >= 0 else -1, name)
 
 
 def element(value: ast.expr | None, path: tuple[int, ...]) -> ast.expr | None:

@@ -18,7 +18,7 @@ def module_classes(context: Context) -> list[Scope]:
 def trains_on_many(context: Context) -> bool:
     """Whether the program makes a Trainer for several processes, as far as its arguments say so."""
     for call, scope in context.calls_in_program("lightning.Trainer", "lightning.Fabric"):
-        given = {item.arg: context.constant(item.value, scope) for item in context.keywords(call, scope)}
+        given = {item.arg: context.constant(item.value, scope) for item in call.keywords}
         counts = [given.get(name) for name in ("devices", "num_nodes", "gpus")]
         if any(isinstance(count, int) and not isinstance(count, bool) and count > 1 for count in counts):
             return True

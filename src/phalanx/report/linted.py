@@ -11,7 +11,9 @@ from phalanx.model.printable import printable_tree
 _WIDTH = 110
 
 
-def print_linted(report: Report, seconds: float, lines: int, out: TextIO, *, everything: bool = False) -> None:
+def print_linted(
+    report: Report, seconds: float, amount: tuple[int, int], out: TextIO, *, everything: bool = False
+) -> None:
     """All findings in the order of files and lines, and a summary."""
     report = printable_tree(report)  # names of files and lines of code are somebody else's
     paint = _Paint(out.isatty())
@@ -24,15 +26,20 @@ def print_linted(report: Report, seconds: float, lines: int, out: TextIO, *, eve
     more = len(report.not_checked) - 8
     if more > 0 and not everything:
         out.write(paint.dim(f"not checked: and {more} more (--all lists them)") + "\n")
-    files = f"{len(report.read)} file{'s' if len(report.read) != 1 else ''}, {lines:,} lines, {seconds:.1f} s"
+    files = f"{_count(amount[0], 'file')}, {_count(amount[1], 'line')} read"
     count = len(report.findings)
     if not count:
-        out.write((paint.good("Nothing wrong found") if report.read else "Nothing was read") + f" ({files}).\n")
+        found = f"{files}: {paint.good('no findings')}" if report.read else "Nothing was read"
+        out.write(f"{found} ({seconds:.1f} s).\n")
         return
     hint = f"more: phalanx rules explain {report.findings[0].rule} · # phalanx: ignore[{report.findings[0].rule}]"
     if any(fix.safety.value == "safe" for finding in report.findings for fix in finding.fixes):
         hint += " · --diff, --fix"
-    out.write(paint.dim(f"{count} finding{'s' if count > 1 else ''} ({files}). {hint}") + "\n")
+    out.write(paint.dim(f"{files}: {_count(count, 'finding')} ({seconds:.1f} s). {hint}") + "\n")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _block(finding: Finding, paint: _Paint, with_why: bool) -> str:

@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="accumulation-not-declared",
     pattern="fix-distributed-api-usage",
-    why="Without the context the optimizer steps after every batch: the effective batch is n times smaller than configured, while the loss is divided by n.",
     do="Run each step within `with accelerator.accumulate(model):`.",
     needs=("gradient_accumulation_steps",),
 )

@@ -46,7 +46,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="all-ranks-on-one-gpu",
     pattern="fix-device-assignment",
-    why="`cuda` is GPU 0 for every process unless its device was set; Accelerate has already chosen one for each.",
     do="Use `accelerator.device`, or let a prepared loader place the batch.",
     needs=("ccelerat",),
 )

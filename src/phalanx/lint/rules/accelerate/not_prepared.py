@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="object-not-prepared",
     pattern="fix-distributed-api-usage",
-    why="What is not prepared is neither wrapped nor moved: an unprepared optimizer ignores gradient scaling and accumulation, an unprepared loader gives every process all of the data.",
     do="Hand it to `accelerator.prepare(…)` with the others.",
     needs=("ccelerat",),
 )

@@ -55,7 +55,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="backward-past-the-library",
     pattern="fix-distributed-api-usage",
-    why="`accelerator.backward` scales the loss for mixed precision and gradient accumulation and calls DeepSpeed's engine; `loss.backward()` does none of it.",
     do="Call `accelerator.backward(loss)`.",
     needs=("ccelerat",),
 )

@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-clipped-past-the-library",
     pattern="fix-distributed-api-usage",
-    why="Under mixed precision the gradients are still scaled, under FSDP and DeepSpeed they are sharded: the plain function clips by a wrong norm.",
     do="Call `accelerator.clip_grad_norm_`.",
     needs=("clip_grad",),
 )

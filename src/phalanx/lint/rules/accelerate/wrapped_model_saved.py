@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="wrapped-model-saved",
     pattern="save-single-device-weights-only",
-    why="On several devices the prepared model is a wrapper: the keys begin with `module.`, and it has no `save_pretrained`.",
     do="Save `accelerator.unwrap_model(model)`, or use `accelerator.save_model` and `accelerator.get_state_dict`.",
     needs=("ccelerat",),
 )

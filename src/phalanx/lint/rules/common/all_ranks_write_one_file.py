@@ -49,7 +49,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="all-ranks-write-one-file",
     pattern="fix-behavior-logic",
-    why="Ranks overwrite one another's file while it is written; the result is now and then a mixture that cannot be loaded.",
     do="Save on rank 0 only (`if rank == 0:`), or put the rank into the name of the file.",
     needs=("save", "dump", "Checkpoint("),
 )

@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="collective-operation-mismatch",
     pattern="fix-behavior-logic",
-    why="The n-th collective of a group must be the same on every rank. If one rank gathers where the others reduce, they hang, fail, or exchange each other's data.",
     do="Make the same calls in the same order on every rank, outside of the condition.",
 )
 

@@ -62,7 +62,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="uneven-steps",
     pattern="fix-behavior-logic",
-    why="Each rank sees other data, so the condition holds on some ranks first. They leave the loop or skip the step, and the others wait in the next all-reduce.",
     do="Reduce the value over all ranks first (`all_reduce`), so that every rank takes the same decision.",
 )
 

@@ -49,7 +49,6 @@ RULE = Rule(
     symptom="fail.path-error",
     cause="file-read-before-written",
     pattern="fix-behavior-logic",
-    why="The other ranks do not wait: they find no file, an old one, or half of one.",
     do="Put a barrier between writing and reading, after the condition.",
     needs=("load", "open(", "download", "read_"),
 )

@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="fail.path-error",
     cause="folder-already-exists",
     pattern="fix-behavior-logic",
-    why="One rank makes the folder, the others fail with FileExistsError; a test whether it exists before does not help, because ranks test at the same time.",
     do="Pass `exist_ok=True`.",
     needs=("mkdir", "makedirs"),
 )

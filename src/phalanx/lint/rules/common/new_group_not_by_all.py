@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="comm.hang-timeout",
     cause="new-group-not-called-by-all",
     pattern="fix-distributed-api-usage",
-    why="All ranks of the job must call `new_group`, in the same order, also those that are not members; the members wait for the others.",
     do="Call `new_group` on every rank; ranks that are no members get a handle that they do not use.",
     needs=("new_group", "new_subgroups", "split_group"),
 )

@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="collective-shape-mismatch",
     pattern="fix-tensor-api-usage",
-    why="All ranks must pass tensors of the same shape and type. Sizes that depend on a rank's own data differ sooner or later; the collective then fails, hangs or returns garbage.",
     do="Give the tensor the same shape and type on every rank (`minlength`, padding to an agreed size); for objects of any size use `all_gather_object`.",
 )
 

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="broadcast-root-differs-between-ranks",
     pattern="fix-distributed-api-usage",
-    why="All ranks must name the same root. If each names its own, some send and nobody receives, or the operation is refused.",
     do="Pass the same rank everywhere, mostly 0; if the root has to be found out, agree on it by an all-reduce first.",
 )
 

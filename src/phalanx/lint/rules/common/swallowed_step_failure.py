@@ -60,7 +60,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="skipped-collective",
     pattern="fix-behavior-logic",
-    why="The rank that met the exception skips collectives that the others are already in; from then on ranks are one call apart, and the job hangs or mixes up its data.",
     do="Let the exception end the rank, so that the launcher restarts the job from a checkpoint; catch only around code without collectives (reading a record).",
     needs=("except",),
 )

@@ -40,7 +40,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="side-effects-on-every-rank",
     pattern="fix-behavior-logic",
-    why="A job of n ranks shows up as n runs, or n processes write to one event file; curves are duplicated or mixed up.",
     do="Open the run on rank 0 only.",
     needs=("wandb", "mlflow", "SummaryWriter", "comet_ml", "neptune", "swanlab"),
 )

@@ -53,7 +53,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="uneven-steps",
     pattern="fix-batch-size-or-data-partition",
-    why="A rank with fewer batches leaves the loop early; the others wait for it in the all-reduce of their next step.",
     do="Give every rank the same number of batches (DistributedSampler, `drop_last`), or join: DDP's `join()` context or `hvd.join()`.",
 )
 

@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="collective-order-depends-on-hash",
     pattern="fix-behavior-logic",
-    why="The order of a set differs between processes, because the hashes of strings are salted, and that of a folder between machines: ranks then pair up different tensors.",
     do="Iterate over `sorted(…)`.",
 )
 

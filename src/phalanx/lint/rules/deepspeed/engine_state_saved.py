@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="wrapped-model-saved",
     pattern="save-single-device-weights-only",
-    why="Under ZeRO 3 every rank holds a shard, and the file has empty tensors; the optimizer's state is missing in any case.",
     do="Call `engine.save_checkpoint(folder)` on all ranks, or `engine.save_16bit_model`.",
     needs=("deepspeed",),
 )

@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="unknown-launcher-argument",
     pattern="fix-command-line",
-    why="The `deepspeed` launcher passes `--local_rank=n` to the script, which argparse refuses: `unrecognized arguments`.",
     do="Add `parser.add_argument('--local_rank', type=int, default=-1)`.",
     needs=("deepspeed",),
 )

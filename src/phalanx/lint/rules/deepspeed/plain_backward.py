@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="backward-past-the-library",
     pattern="fix-distributed-api-usage",
-    why="The engine scales the loss, accumulates and reduces gradients in `engine.backward` and `engine.step`. Past it gradients stay on their rank and ZeRO's state is wrong.",
     do="Call `engine.backward(loss)` and `engine.step()`.",
     needs=("deepspeed",),
 )

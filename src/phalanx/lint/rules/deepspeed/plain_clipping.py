@@ -45,7 +45,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-clipped-past-the-library",
     pattern="fix-distributed-api-usage",
-    why="The engine holds gradients in its own buffers and partitions; what is clipped is not what is applied.",
     do="Set `gradient_clipping` in DeepSpeed's configuration.",
     needs=("deepspeed",),
 )

@@ -59,7 +59,6 @@ RULE = Rule(
     symptom="fail.other",
     cause="accumulation-not-declared",
     pattern="fix-optimizer",
-    why="Horovod starts the all-reduce in every backward pass and raises `Gradients were computed more than backward_passes_per_step times before call to step()`.",
     do="Pass `backward_passes_per_step=n` to DistributedOptimizer.",
     needs=("horovod",),
 )

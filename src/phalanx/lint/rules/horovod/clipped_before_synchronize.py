@@ -57,7 +57,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-changed-before-reduction",
     pattern="fix-optimizer",
-    why="The all-reduce runs in the background until `step()`. Clipping touches gradients that are then overwritten, or that differ between processes.",
     do="Call `optimizer.synchronize()` before clipping, and step within `optimizer.skip_synchronize()`.",
     needs=("clip_grad",),
 )

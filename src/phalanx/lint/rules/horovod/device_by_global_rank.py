@@ -39,7 +39,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="device-by-global-rank",
     pattern="fix-device-assignment",
-    why="On the second host ranks begin at the number of GPUs of the first: the device does not exist.",
     do="Use `hvd.local_rank()`.",
     needs=("horovod",),
 )

@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="fail.other",
     cause="duplicate-parameter-names",
     pattern="fix-optimizer",
-    why="Horovod matches tensors between processes by name and refuses duplicates: `Parameter names in named_parameters must be unique`.",
     do="Take the names from one module that holds both, or put a prefix before them.",
     needs=("named_parameters",),
 )

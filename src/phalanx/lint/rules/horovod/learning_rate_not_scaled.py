@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="learning-rate-not-scaled",
     pattern="fix-learning-rate",
-    why="The effective batch grows with the number of processes; without a larger learning rate (and a warm-up) training needs as many steps as before.",
     do="Multiply the learning rate by `hvd.size()` and warm it up.",
     confidence=Confidence.POSSIBLE,
     default=False,

@@ -51,7 +51,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="missing-initial-broadcast",
     pattern="fix-distributed-api-usage",
-    why="Processes start from different weights; averaged gradients keep the difference, so losses and weights drift apart.",
     do="Broadcast from rank 0 before training: `hvd.broadcast_parameters(model.state_dict(), root_rank=0)`, or the callback BroadcastGlobalVariables of Keras.",
     needs=("horovod",),
 )

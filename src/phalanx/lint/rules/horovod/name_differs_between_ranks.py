@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="collective-name-differs",
     pattern="fix-distributed-api-usage",
-    why="Horovod matches operations by name: one that no other process has waits for ever, and is reported as a stalled tensor.",
     do="Give the operation the same name on every process.",
     needs=("horovod",),
 )

@@ -53,7 +53,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="all-ranks-on-one-gpu",
     pattern="fix-device-assignment",
-    why="Every process takes GPU 0: memory runs out there while the other GPUs idle.",
     do="Call `torch.cuda.set_device(hvd.local_rank())` after `hvd.init()`.",
     needs=("horovod",),
 )

@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-not-synchronised",
     pattern="fix-distributed-api-usage",
-    why="Every process trains a model of its own.",
     do="Wrap the optimizer: `hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())`.",
     needs=("horovod",),
 )

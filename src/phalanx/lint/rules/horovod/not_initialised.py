@@ -35,7 +35,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="group-not-initialised",
     pattern="fix-distributed-api-usage",
-    why="The first call stops with `Horovod has not been initialized; use hvd.init()`.",
     do="Call `hvd.init()` right after the imports.",
     needs=("horovod",),
 )

@@ -55,7 +55,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="sampler-without-process-group",
     pattern="fix-dataset-api-usage",
-    why="The sampler asks the default process group of PyTorch, which Horovod does not make: `Default process group has not been initialized`.",
     do="Pass `num_replicas=hvd.size(), rank=hvd.rank()`.",
     needs=("DistributedSampler",),
 )

@@ -39,7 +39,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="ambiguous-layout",
     pattern="fix-scope-assignment",
-    why="Keras refuses a variable that two patterns match.",
     do="Make the patterns exclude each other.",
     needs=("LayoutMap",),
 )

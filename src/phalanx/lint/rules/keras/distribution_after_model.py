@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="fail.device-error",
     cause="distribution-set-after-model",
     pattern="fix-scope-assignment",
-    why="Variables are placed when they are created. A model that exists already stays on one device, and the step cannot use both.",
     do="Call `set_distribution` before anything of Keras is built.",
     needs=("set_distribution",),
 )

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="strategy-not-supported-by-keras",
     pattern="fix-framework-version",
-    why="Keras 3 does not support these strategies: values that are PerReplica reach code that does not know them.",
     do="Write the loop yourself with `strategy.run`, or use `tf_keras` (with TF_USE_LEGACY_KERAS=1 for `tf.keras`).",
     needs=("keras",),
 )

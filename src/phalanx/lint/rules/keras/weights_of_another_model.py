@@ -58,7 +58,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="wrapped-model-saved",
     pattern="save-single-device-weights-only",
-    why="The files hold the layers of the model that was saved; a model of another structure does not find its own.",
     do="Save the inner model's weights, or load into a model of the same structure.",
     needs=("save_weights",),
 )

@@ -60,7 +60,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="metric-of-one-rank",
     pattern="fix-distributed-api-usage",
-    why="Each process logs the metric of its own share of the data, and only that of rank 0 is kept: checkpoints and early stopping follow a part of the validation set.",
     do="Pass `sync_dist=True`, or log a torchmetrics object.",
     confidence=Confidence.POSSIBLE,
     needs=("ightning",),

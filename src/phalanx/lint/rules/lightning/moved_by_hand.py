@@ -54,7 +54,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="all-ranks-on-one-gpu",
     pattern="fix-device-assignment",
-    why="Lightning gives each process its own device. `cuda` is GPU 0, so with several GPUs tensors meet on different devices, and on a CPU the script fails.",
     do="Use `self.device`, or register the tensor as a buffer.",
     needs=("ightning",),
 )

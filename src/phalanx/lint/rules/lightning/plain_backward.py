@@ -54,7 +54,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="backward-past-the-library",
     pattern="fix-distributed-api-usage",
-    why="With automatic optimization Lightning runs the backward pass itself, so gradients come twice; with manual optimization `self.manual_backward` is needed for mixed precision and strategies.",
     do="Return the loss, or call `self.manual_backward(loss)` with `automatic_optimization = False`.",
     needs=("ightning",),
 )

@@ -35,7 +35,6 @@ RULE = Rule(
     symptom="prep.other",
     cause="removed-framework-name",
     pattern="fix-framework-version",
-    why="The Trainer refuses unknown arguments; removed hooks raise an error or are never called.",
     do="Use the argument or hook of Lightning 2.",
     needs=("Trainer", "_epoch_end"),
 )
@@ -56,7 +55,7 @@ _HOOKS = {
 def check(context: Context) -> Iterator[Hit]:
     """Keywords of the Trainer, and methods of modules."""
     for call, scope in context.calls("lightning.Trainer"):
-        for item in context.keywords(call, scope):
+        for item in call.keywords:
             if item.arg in _ARGUMENTS:
                 yield Hit(item, f"`Trainer` no longer has `{item.arg}`", do=f"Use {_ARGUMENTS[item.arg]}.")
         accelerator = context.constant(keyword(call, "accelerator"), scope)

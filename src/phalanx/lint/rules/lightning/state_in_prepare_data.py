@@ -46,7 +46,6 @@ RULE = Rule(
     symptom="fail.attribute-not-found",
     cause="state-set-on-one-rank",
     pattern="fix-behavior-logic",
-    why="Lightning calls `prepare_data` on one process of each host only; on the others the attribute does not exist.",
     do="Only download in `prepare_data`; set attributes in `setup`, which every process runs.",
     needs=("prepare_data",),
 )

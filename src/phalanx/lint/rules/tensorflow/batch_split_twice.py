@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="batch-divided-twice",
     pattern="fix-batch-size-or-data-partition",
-    why="Each replica gets a fraction of what was meant: the global batch is n times too small and the learning rate no longer fits.",
     do="Batch by the global size; `experimental_distribute_dataset` and `fit` divide it.",
     needs=("num_replicas_in_sync",),
 )

@@ -42,7 +42,6 @@ RULE = Rule(
     symptom="prep.data-loading-failure",
     cause="shard-too-small",
     pattern="fix-dataset-api-usage",
-    why="A worker without a file has no data: TensorFlow reports too few files, or the worker waits for ever.",
     do="Use `AutoShardPolicy.DATA`, or write at least one file for each worker.",
     needs=("AutoShardPolicy",),
 )
@@ -70,6 +69,9 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_one(node: ast.expr, context: Context, scope: Scope) -> bool:
+    made, where = context.origin(node, scope)
+    if isinstance(made, (ast.List, ast.Tuple)):
+        return len(made.elts) == 1 and _is_one(made.elts[0], context, where)
     value = context.constant(node, scope)
     if isinstance(value, str):
         return "*" not in value and "?" not in value

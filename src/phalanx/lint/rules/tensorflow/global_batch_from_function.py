@@ -51,7 +51,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="global-batch-used-per-replica",
     pattern="fix-batch-size-or-data-partition",
-    why="The function makes each replica's own input, and nothing divides it: the global batch is n times as large as meant.",
     do="Use `context.get_per_replica_batch_size(GLOBAL_BATCH)`.",
     needs=("datasets_from_function",),
 )

@@ -55,7 +55,6 @@ RULE = Rule(
     symptom="fail.tensor-mismatch",
     cause="global-batch-used-per-replica",
     pattern="fix-batch-size-or-data-partition",
-    why="A replica gets the global batch divided by the number of replicas; the reshape fails as soon as there are two.",
     do="Use `-1` for the batch dimension, or `tf.shape(x)[0]`.",
     needs=("reshape",),
 )

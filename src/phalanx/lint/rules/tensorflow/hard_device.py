@@ -37,7 +37,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="no-cuda-device",
     pattern="fix-device-assignment",
-    why="On a machine without that GPU the operation cannot be placed and the script fails.",
     do="Choose the device from `tf.config.list_physical_devices('GPU')`.",
     needs=("set_soft_device_placement",),
     is_distributed=False,

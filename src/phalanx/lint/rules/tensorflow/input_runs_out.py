@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="input-exhausted",
     pattern="fix-dataset-api-usage",
-    why="Every epoch takes `steps_per_epoch` batches from one iterator; when it is empty training stops early with `Your input ran out of data`.",
     do="Add `.repeat()` to the data set, or leave `steps_per_epoch` out.",
     needs=("steps_per_epoch",),
     is_distributed=False,

@@ -60,7 +60,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="loss-reduction-under-strategy",
     pattern="fix-loss-function",
-    why="Each replica would average over its own part of the batch, and summing the replicas' gradients makes them too large; TensorFlow 2 refuses the default with ValueError, Keras 3 scales it silently.",
     do="Make it with `reduction='none'` and average over the global batch: `tf.nn.compute_average_loss(loss, global_batch_size=…)`.",
     needs=("losses",),
 )

@@ -68,7 +68,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="loss-averaged-per-replica",
     pattern="fix-loss-function",
-    why="Gradients of the replicas are added up, so the mean over a replica's own examples gives steps that are n times too large.",
     do="Divide the sum of the examples' losses by the global batch size: `tf.nn.compute_average_loss`.",
     needs=("reduce_mean", "compute_average_loss"),
 )

@@ -45,7 +45,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="variables-outside-strategy-scope",
     pattern="fix-scope-assignment",
-    why="Variables that are created outside of the scope live on one device only and are not mirrored; compiling or training then fails, or only one replica is used.",
     do="Build the model, its optimizer and its metrics inside of `with strategy.scope():`.",
     needs=("Strategy",),
 )

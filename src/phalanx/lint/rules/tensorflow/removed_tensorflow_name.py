@@ -38,7 +38,6 @@ RULE = Rule(
     symptom="fail.attribute-not-found",
     cause="removed-framework-name",
     pattern="fix-framework-version",
-    why="The script stops with AttributeError or ImportError under a current release.",
     do="Use what replaced it.",
     needs=("tensorflow", "keras"),
     is_distributed=False,

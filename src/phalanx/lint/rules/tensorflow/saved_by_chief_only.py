@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="rank-conditional-collective",
     pattern="fix-behavior-logic",
-    why="Saving reads mirrored variables, which takes part of all workers; the chief waits for the others, which went on.",
     do="Save on every worker, the chief to the real path and the others to a temporary one.",
     needs=("MultiWorkerMirroredStrategy",),
 )

@@ -37,7 +37,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="variables-outside-strategy-scope",
     pattern="fix-scope-assignment",
-    why="The call only returns a context manager. Variables made afterwards are not mirrored, and training runs on one device.",
     do="Write `with strategy.scope():`.",
     needs=("scope()",),
 )

@@ -39,7 +39,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="data-sharded-twice",
     pattern="fix-dataset-api-usage",
-    why="Each worker keeps the n-th part of the n-th part: most of the data are never seen.",
     do="Leave out the `.shard(…)`, or switch auto-sharding off (`AutoShardPolicy.OFF`).",
     needs=("shard",),
 )

@@ -54,7 +54,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="step-outside-strategy-run",
     pattern="fix-distributed-api-usage",
-    why="The batch is a PerReplica value, which operations and models do not understand.",
     do="Call `strategy.run(step, args=(…))` and reduce its result.",
     needs=("distribute_dataset",),
 )

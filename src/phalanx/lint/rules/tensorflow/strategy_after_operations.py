@@ -39,7 +39,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="strategy-created-late",
     pattern="fix-scope-assignment",
-    why="Collective operations must be configured before the first operation runs: `Collective ops must be configured at program startup`.",
     do="Create the strategy first, right after the imports and TF_CONFIG.",
     needs=("MultiWorkerMirroredStrategy",),
 )

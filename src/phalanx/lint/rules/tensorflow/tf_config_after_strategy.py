@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="tf-config-set-too-late",
     pattern="fix-communication-configuration",
-    why="The strategy reads TF_CONFIG when it is constructed. Set later, every worker trains alone.",
     do="Set TF_CONFIG before the strategy is constructed, best outside of the script.",
     needs=("TF_CONFIG",),
 )

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="tf-config-not-json",
     pattern="fix-communication-configuration",
-    why="TensorFlow parses TF_CONFIG as JSON. Python's own notation has single quotes and is refused; a dictionary is no string.",
     do="Use `json.dumps(…)`.",
     needs=("TF_CONFIG",),
 )

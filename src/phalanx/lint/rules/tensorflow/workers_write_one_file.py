@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="all-ranks-write-one-file",
     pattern="fix-behavior-logic",
-    why="All workers must save, because it is a collective, but to different paths: writing one file at once leaves it broken.",
     do="Save on every worker, the chief to the real path and the others to a temporary one.",
     needs=("MultiWorkerMirroredStrategy",),
 )

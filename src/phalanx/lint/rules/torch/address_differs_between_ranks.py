@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="comm.hang-timeout",
     cause="rendezvous-differs-between-ranks",
     pattern="fix-communication-configuration",
-    why="All ranks must meet at one address and port, that of rank 0; with different ones each waits alone until the time-out.",
     do="Use the same address and port on every rank.",
     needs=("MASTER_", "init_method"),
 )

@@ -41,7 +41,6 @@ RULE = Rule(
     symptom="comm.hang-timeout",
     cause="launcher-address-overwritten",
     pattern="fix-communication-configuration",
-    why="On one host it works by chance; on two every host waits at its own localhost for ranks that never come.",
     do="Leave MASTER_ADDR to the launcher, or use `os.environ.setdefault`.",
     needs=("MASTER_ADDR",),
 )

@@ -72,7 +72,6 @@ RULE = Rule(
     symptom="fail.attribute-not-found",
     cause="method-called-on-wrapper",
     pattern="fix-distributed-api-usage",
-    why="The wrapper has only what every module has; the rest is behind `.module`, so the call raises AttributeError.",
     do="Go through `.module` for what belongs to the inner model; for training call the wrapper itself.",
     needs=("Parallel",),
 )

@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="point-to-point-deadlock",
     pattern="fix-behavior-logic",
-    why="Each rank waits for a message that its partner sends only after its own `recv` has returned: nobody ever sends.",
     do="Start the send first without blocking (`isend`, wait after the `recv`), use `batch_isend_irecv`, or let even ranks send first and odd ranks receive first.",
     needs=("recv",),
 )

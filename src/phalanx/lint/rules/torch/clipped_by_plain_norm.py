@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradient-norm-of-one-shard",
     pattern="fix-distributed-api-usage",
-    why="Each rank holds only its shard of the gradients and computes the norm of that shard, so ranks scale by different factors.",
     do="Call the model's own `clip_grad_norm_`, which reduces the norm over all shards.",
     needs=("clip_grad_norm_",),
 )

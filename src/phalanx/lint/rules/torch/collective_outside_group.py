@@ -46,7 +46,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="group-already-destroyed",
     pattern="fix-distributed-api-usage",
-    why="There is no default group at that point: the call raises an error, or tears the job down while other ranks still work.",
     do="Move the call between `init_process_group` and `destroy_process_group`.",
     needs=("process_group",),
 )

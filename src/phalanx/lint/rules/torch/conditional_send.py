@@ -55,7 +55,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="receive-without-send",
     pattern="fix-behavior-logic",
-    why="The receiver does not know that nothing comes and waits in `recv` until the time-out.",
     do="Send always, and send an empty or zero tensor where there is nothing to say.",
     needs=("send",),
 )

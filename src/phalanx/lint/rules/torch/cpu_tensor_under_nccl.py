@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="cpu-tensor-under-nccl",
     pattern="fix-device-assignment",
-    why="NCCL has no operations for the CPU: `No backend type associated with device type cpu`.",
     do="Make the tensor on the rank's device (`device=…`), or move it there first.",
     needs=("nccl",),
 )

@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="no-cuda-device",
     pattern="fix-device-assignment",
-    why="On a machine or build without CUDA the call raises an error, while the rest of the program would work there.",
     do="Choose the device from what is there and guard CUDA calls by it, or make the group with NCCL if the job needs GPUs.",
     needs=("cuda",),
 )

@@ -54,7 +54,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="cuda-in-forked-worker",
     pattern="fix-device-assignment",
-    why="Workers are forked, and CUDA cannot be used in a fork: `Cannot re-initialize CUDA in forked subprocess`.",
     do="Return tensors on the CPU and move the batch in the training loop.",
     needs=("num_workers",),
     is_distributed=False,

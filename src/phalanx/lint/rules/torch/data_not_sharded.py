@@ -63,7 +63,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="data-not-sharded",
     pattern="fix-batch-size-or-data-partition",
-    why="All ranks see the same samples: n GPUs do the work of one, an epoch takes as long as before, and metrics count every sample n times.",
     do="Give the loader a `DistributedSampler(dataset)` in place of `shuffle=True`, and call its `set_epoch(epoch)` at the start of each epoch.",
     needs=("DataLoader",),
 )

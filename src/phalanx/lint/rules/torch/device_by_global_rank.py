@@ -46,7 +46,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="device-by-global-rank",
     pattern="fix-device-assignment",
-    why="On the second host ranks begin at the number of GPUs of the first: `invalid device ordinal`. It works on one host and fails on two.",
     do="Use LOCAL_RANK, which torchrun sets, or `rank % torch.cuda.device_count()`.",
     needs=("cuda",),
 )

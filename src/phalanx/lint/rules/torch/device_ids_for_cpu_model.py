@@ -45,7 +45,6 @@ RULE = Rule(
     symptom="prep.model-loading-failure",
     cause="device-ids-for-cpu-model",
     pattern="fix-device-assignment",
-    why="DDP refuses it: `device_ids` is for modules on one GPU.",
     do="Leave `device_ids` out, or move the model to the device first.",
     needs=("device_ids",),
 )

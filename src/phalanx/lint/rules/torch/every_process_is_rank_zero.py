@@ -42,7 +42,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="rank-taken-twice",
     pattern="fix-communication-configuration",
-    why="Two processes claim the same rank and the others never appear: the group is not formed and everybody waits until the time-out.",
     do="Pass the rank of this process: RANK of torchrun, SLURM_PROCID, or leave `rank` and `world_size` out.",
     needs=("init_process_group",),
 )

@@ -55,7 +55,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="all-ranks-on-one-gpu",
     pattern="fix-device-assignment",
-    why="Every process of a host takes the same GPU; NCCL refuses it (`Duplicate GPU detected`) or memory runs out.",
     do="Use LOCAL_RANK: `torch.device('cuda', local_rank)`.",
     needs=("nccl",),
 )

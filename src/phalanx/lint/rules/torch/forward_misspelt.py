@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="fail.not-implemented",
     cause="forward-not-defined",
     pattern="fix-model-construction",
-    why='Calling the model raises NotImplementedError: `Module is missing the required "forward" function`.',
     do="Call the method `forward`.",
     needs=("nn.Module", "Module)"),
     is_distributed=False,

@@ -62,7 +62,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-not-synchronised",
     pattern="fix-distributed-api-usage",
-    why="DDP and FSDP act in the wrapper's forward. Past it gradients are never averaged (DDP) or parameters never gathered (FSDP): each rank trains a model of its own.",
     do="Call the wrapped model.",
 )
 

@@ -39,7 +39,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.lint.context import Context
+from phalanx.lint.context import Calls, Context
 from phalanx.lint.infer import DDP
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -49,58 +49,65 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="requires-grad-changed-after-wrapping",
     pattern="fix-model-construction",
-    why="DDP expects a gradient for every parameter that needed one when it was constructed. Without it the next backward pass reports unused parameters or waits for a bucket that never fills.",
     do="Freeze parameters before wrapping, or wrap again after a change.",
     needs=("requires_grad",),
 )
 
 
+_FROZEN = "Parameters are frozen after the model was wrapped in DDP"
+_FREED = "Parameters that were frozen when DDP was constructed need gradients from here on; DDP never averages them"
+
+
 def check(context: Context) -> Iterator[Hit]:
-    """Loops over the parameters of a wrapped model that switch gradients off."""
-    for loop, scope in context.module.loops:
-        if isinstance(loop, ast.While) or not _of_wrapped(loop.iter, context, scope):
+    """Switches of gradients in a wrapped model: off for a part of it, or on where they were off before."""
+    switches = sorted(_switches(context), key=lambda item: item[0].lineno)
+    wraps = context.calls(DDP)
+    for node, model, value, scope in switches:
+        if not _reaches_wrapper(model, context, scope):
             continue
-        for node in ast.walk(loop):
-            is_switch = isinstance(node, ast.Assign) and getattr(node.targets[0], "attr", "") == "requires_grad"
-            if (
-                is_switch
-                and isinstance(node, ast.Assign)
-                and isinstance(node.value, ast.Constant)
-                and node.value.value is False
-            ):
-                yield Hit(node, "Parameters are frozen after the model was wrapped in DDP")
-            if (
-                isinstance(node, ast.Call)
-                and getattr(node.func, "attr", "") == "requires_grad_"
-                and node.args
-                and context.constant(node.args[0], scope) is False
-            ):
-                yield Hit(node, "Parameters are frozen after the model was wrapped in DDP")
-    for call, scope in context.module.calls:
-        given = [item for item in call.args if _reaches_wrapper(item, context, scope)]
-        if given and _freezes(context.inference.symbol(call.func, scope)):
-            yield Hit(call, "Parameters are frozen after the model was wrapped in DDP")
+        is_whole = isinstance(model, ast.Name) or getattr(model, "attr", "") == "module"
+        if value is False and not (is_whole and any(v is not False for n, _, v, _ in switches if n is not node)):
+            yield Hit(node, _FROZEN)
+        elif value is not False and _was_frozen(node, scope, switches, wraps, context):
+            yield Hit(node, _FREED)
+
+
+Switch = tuple[ast.stmt | ast.expr, ast.expr, object, Scope]
+
+
+def _switches(context: Context) -> Iterator[Switch]:
+    """Every place that sets `requires_grad`, the model whose parameters it is for, and to what (None: not known)."""
+    for loop, scope in context.module.loops:
+        func = loop.iter.func if not isinstance(loop, ast.While) and isinstance(loop.iter, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters"):
+            for node, value in _settings(loop, context, scope):
+                yield node, func.value, value, scope
     for call, scope in context.methods("requires_grad_"):
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.args
-            and context.constant(call.args[0], scope) is False
-            and _reaches_wrapper(call.func.value, context, scope)
-        ):
-            yield Hit(call, "Parameters are frozen after the model was wrapped in DDP")
+        value = context.constant(call.args[0], scope) if call.args else True
+        if isinstance(call.func, ast.Attribute):
+            yield call, call.func.value, value, scope
+    for call, scope in context.module.calls:
+        function = context.inference.symbol(call.func, scope) if call.args else None
+        if function is not None and function.is_function and "requires_grad" in ast.unparse(function.node):
+            found = {value for _, value in _settings(function.node, context, function)}
+            if len(found) == 1:
+                yield call, call.args[0], found.pop(), scope
 
 
-def _freezes(function: Scope | None) -> bool:
-    """A helper of the project that switches gradients off and never on."""
-    text = ast.unparse(function.node) if function is not None and function.is_function else ""
-    return "requires_grad = False" in text or "requires_grad_(False)" in text
+def _settings(code: ast.AST, context: Context, scope: Scope) -> Iterator[tuple[ast.stmt | ast.expr, object]]:
+    for node in ast.walk(code):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "attr", "") == "requires_grad":
+            yield node, context.constant(node.value, scope)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "requires_grad_":
+            yield node, context.constant(node.args[0], scope) if node.args else True
 
 
-def _of_wrapped(node: ast.expr, context: Context, scope: Scope) -> bool:
-    func = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr not in ("parameters", "named_parameters"):
-        return False
-    return _reaches_wrapper(func.value, context, scope)
+def _was_frozen(node: ast.AST, scope: Scope, switches: list[Switch], wraps: Calls, context: Context) -> bool:
+    """Whether a switch stands above the last wrapping, this one below it, and no wrapping follows."""
+    line = getattr(node, "lineno", 0)
+    here = [call.lineno for call, where in wraps if where is scope]
+    off = [n.lineno for n, _, value, where in switches if where is scope and value is not True]
+    return bool(here) and max(here) < line and any(number < max(here) for number in off)
 
 
 def _reaches_wrapper(node: ast.expr, context: Context, scope: Scope) -> bool:

@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gather-list-aliased",
     pattern="fix-tensor-api-usage",
-    why="All entries are one tensor, so every rank's data overwrite each other and the list holds n copies of one of them.",
     do="Make one tensor for each rank: `[torch.empty_like(x) for _ in range(world_size)]`.",
     needs=("gather",),
 )

@@ -42,7 +42,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="gradients-never-cleared",
     pattern="fix-optimizer",
-    why="Each backward pass adds to the gradients of all steps before: steps become larger and larger, and training diverges.",
     do="Call `optimizer.zero_grad()` once a step.",
     needs=("backward",),
     is_distributed=False,

@@ -57,7 +57,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="gradients-not-averaged",
     pattern="fix-loss-function",
-    why="The sum is world-size times the mean gradient: the effective learning rate grows with the number of ranks, and training diverges on larger jobs.",
     do="Divide by `dist.get_world_size()` after the all-reduce.",
     needs=("all_reduce",),
 )

@@ -45,7 +45,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="backward-through-freed-graph",
     pattern="fix-loss-function",
-    why="The graph of the earlier step was freed by its backward pass: `Trying to backward through the graph a second time`.",
     do="Detach what is carried over: `running.detach()`.",
     needs=("backward",),
     is_distributed=False,

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="group-initialised-twice",
     pattern="fix-distributed-api-usage",
-    why="The second call raises `trying to initialize the default process group twice`.",
     do="Remove one of the calls, or guard it by `if not dist.is_initialized():`.",
     needs=("init_process_group",),
 )

@@ -37,13 +37,13 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LPT003",
     symptom="comm.setup-failure",
     cause="group-not-initialised",
     pattern="fix-distributed-api-usage",
-    why="The first use raises `Default process group has not been initialized`.",
     do="Call `torch.distributed.init_process_group(backend)` first, and start the script with torchrun.",
     needs=("distributed", "DistributedDataParallel"),
 )
@@ -71,6 +71,12 @@ def check(context: Context) -> Iterator[Hit]:
     if context.has_unknown_imports:
         return
     call, _ = uses[0]
-    if any(context.guard(item, scope) is not None for item, scope in uses[:1]):
+    if any(context.guard(item, scope) is not None or not _is_run(scope, context) for item, scope in uses[:1]):
         return
     yield Hit(call, f"`{context.text(call.func)}` is used, but nothing makes a process group")
+
+
+def _is_run(scope: Scope, context: Context) -> bool:
+    """Whether the program itself calls the code: a method that others call is theirs to prepare."""
+    function = scope.function
+    return function is None or bool(context.inference.callers(function))

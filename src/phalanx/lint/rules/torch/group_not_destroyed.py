@@ -38,7 +38,6 @@ RULE = Rule(
     symptom="fail.other",
     cause="group-not-destroyed",
     pattern="fix-distributed-api-usage",
-    why="Ranks that end early tear connections down while others still use them; NCCL may hang or warn at exit.",
     do="Call `dist.destroy_process_group()` at the end of the program.",
     confidence=Confidence.POSSIBLE,
     default=False,

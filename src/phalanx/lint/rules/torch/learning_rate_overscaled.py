@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="learning-rate-too-high",
     pattern="fix-learning-rate",
-    why="With averaged gradients the learning rate grows at most linearly with the number of ranks (often less); by a power of it training diverges.",
     do="Scale linearly at most, with a warm-up.",
     needs=("**",),
 )

@@ -4,8 +4,8 @@
 Finds `gather_list` and `scatter_list` arguments that are given unconditionally.
 
 ## Why is this bad?
-The list belongs to the destination (or source) only; the others stop with `gather_list must not be specified on non-
-destination ranks`.
+The list belongs to the destination (or source) only; the others stop with `gather_list must not be specified
+on non-destination ranks`.
 
 ## Example
 ```python
@@ -48,7 +48,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="gather-list-on-every-rank",
     pattern="fix-distributed-api-usage",
-    why="The list belongs to the destination (or source) only; the others stop with `gather_list must not be specified on non-destination ranks`.",
     do="Pass None on the other ranks: `gather_list=parts if rank == 0 else None`.",
     needs=("gather", "scatter"),
 )
@@ -59,7 +58,14 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.calls("torch.distributed.gather", "torch.distributed.scatter"):
         name = "gather_list" if context.name(call.func, scope).endswith(".gather") else "scatter_list"
         given = argument(call, 1, name)
-        if given is not None and context.guard(call, scope) is None and _is_list(given, context, scope):
+        tests = [parent.test for parent in context.within(call, ast.If) if isinstance(parent, ast.If)]
+        is_chosen = any("rank" in ast.unparse(test) for test in tests)  # also the rank within a smaller group
+        if (
+            given is not None
+            and not is_chosen
+            and context.guard(call, scope) is None
+            and _is_list(given, context, scope)
+        ):
             yield Hit(call, f"`{name}` is given on every rank, but only one may have it")
 
 

@@ -58,7 +58,6 @@ RULE = Rule(
     symptom="fail.out-of-memory",
     cause="checkpoint-of-another-device",
     pattern="fix-device-assignment",
-    why="Tensors go back to the device they were saved from, mostly `cuda:0`: every rank allocates memory on GPU 0, which runs full, and on machines without that device loading fails.",
     do="Pass `map_location='cpu'` (load_state_dict copies to the right device) or the rank's device.",
     needs=("torch.load", "load("),
 )

@@ -53,7 +53,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="unknown-launcher-argument",
     pattern="fix-command-line",
-    why="Since PyTorch 2.0 `torch.distributed.launch` passes `--local-rank`, which argparse refuses; torchrun passes none, so every process keeps the default.",
     do="Read `os.environ['LOCAL_RANK']`, which all launchers of PyTorch set; accept both spellings of the argument.",
     needs=("--local_rank",),
 )

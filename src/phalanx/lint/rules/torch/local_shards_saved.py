@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="sharded-checkpoint-misread",
     pattern="save-single-device-weights-only",
-    why="A file then holds a part of the weights in a shape that no plain model has; nothing else can load it.",
     do="Gather the whole tensors on all ranks (`full_tensor()`, or `get_model_state_dict` with `full_state_dict=True`) and save them on rank 0; or use `torch.distributed.checkpoint`.",
     needs=("to_local",),
 )

@@ -51,7 +51,6 @@ RULE = Rule(
     symptom="fail.memory-issue",
     cause="graph-kept-by-running-loss",
     pattern="fix-loss-function",
-    why="The sum holds the autograd graph of every step: memory grows until the device runs out of it.",
     do="Add up `loss.item()` or `loss.detach()`.",
     needs=("backward",),
     is_distributed=False,

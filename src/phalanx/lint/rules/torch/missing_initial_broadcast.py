@@ -59,7 +59,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="missing-initial-broadcast",
     pattern="fix-distributed-api-usage",
-    why="Each rank initialises its model with other random numbers. Averaged gradients keep the differences, so the ranks train different models.",
     do="Broadcast the parameters from rank 0 after the model is made, or wrap it in DistributedDataParallel, which does it.",
     needs=("all_reduce",),
 )

@@ -49,7 +49,6 @@ RULE = Rule(
     symptom="prep.model-loading-failure",
     cause="model-differs-between-ranks",
     pattern="fix-model-construction",
-    why="DDP compares the parameters of all ranks when it is constructed and fails; where shapes happen to agree, it averages gradients of different layers.",
     do="Build the same model on every rank.",
 )
 

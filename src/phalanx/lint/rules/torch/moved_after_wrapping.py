@@ -56,7 +56,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="model-moved-after-wrapping",
     pattern="fix-device-assignment",
-    why="DDP builds its buckets, and chooses the communication, for the device of the parameters that it is given. Moved later, gradients are reduced on the wrong device or not at all.",
     do="Move the model to the device first, then wrap it.",
 )
 

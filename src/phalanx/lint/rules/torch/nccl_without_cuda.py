@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="backend-not-built",
     pattern="fix-communication-configuration",
-    why="NCCL moves data between GPUs only. With tensors on the CPU the first collective fails; in a build without CUDA even the group cannot be made.",
     do="Use the backend `gloo`, or put model and data on the rank's GPU.",
     needs=("nccl",),
 )

@@ -70,7 +70,6 @@ RULE = Rule(
     symptom="perf.low-efficiency",
     cause="needless-search-for-unused-parameters",
     pattern="fix-distributed-api-usage",
-    why="DDP then walks the whole autograd graph in every step, for nothing.",
     do="Leave `find_unused_parameters` out.",
     needs=("find_unused_parameters",),
 )

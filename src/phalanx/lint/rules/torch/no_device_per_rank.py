@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="all-ranks-on-one-gpu",
     pattern="fix-device-assignment",
-    why="`cuda` means device 0 in every process. NCCL then reports a duplicate GPU or hangs, and device 0 runs out of memory while the others idle.",
     do="Call `torch.cuda.set_device(local_rank)` with LOCAL_RANK before anything is put on a GPU.",
     needs=("nccl",),
 )

@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="checkpoint-holds-arbitrary-objects",
     pattern="fix-tensor-api-usage",
-    why="Since PyTorch 2.6 `torch.load` accepts only tensors and plain containers unless `weights_only=False`; the checkpoint cannot be read back.",
     do="Save plain values (`vars(args)`), or load with `weights_only=False` if you trust the file.",
     needs=("save(",),
     is_distributed=False,

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="fail.not-implemented",
     cause="operation-not-of-backend",
     pattern="fix-distributed-api-usage",
-    why="The call raises an error: Gloo cannot average, and only Gloo has a monitored barrier.",
     do="Use SUM and divide by the world size; for NCCL use `barrier`.",
     needs=("AVG", "monitored_barrier"),
 )

@@ -40,7 +40,8 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD
-from phalanx.lint.patterns import keyword, names_in, root_name
+from phalanx.lint.layers import adds_layer, makes_layer
+from phalanx.lint.patterns import following, keyword, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
@@ -50,7 +51,6 @@ RULE = Rule(
     symptom="perf.non-convergence",
     cause="optimizer-holds-stale-parameters",
     pattern="fix-optimizer",
-    why="Sharding replaces the parameters. The optimizer keeps the old ones and updates tensors that nobody uses, so the model never learns.",
     do="Shard the model first, then make the optimizer from its parameters.",
     needs=("fully_shard", "FullyShardedDataParallel", "FSDP", "DDP", "DistributedDataParallel"),
 )
@@ -59,6 +59,7 @@ RULE = Rule(
 def check(context: Context) -> Iterator[Hit]:
     """An optimizer above a call that shards the same variable, in one function, or above a new model."""
     yield from _of_another_model(context)
+    yield from _before_new_layers(context)
     for shard, scope, name in _sharded(context):
         for call, where in context.module.calls:
             if where is not scope or call.lineno >= shard.lineno or not _makes_optimizer(call, context, where):
@@ -87,6 +88,43 @@ def _of_another_model(context: Context) -> Iterator[Hit]:
             yield Hit(
                 calls[-1], f"This optimizer holds the parameters of another `{name}`: line {last} makes a new model"
             )
+
+
+def _before_new_layers(context: Context) -> Iterator[Hit]:
+    """An optimizer of a model that then gets a new layer in the same block, and no other optimizer after it."""
+    if not context.is_torch_job:
+        return
+    made = [(c, s, _model_of(c)) for c, s in context.module.calls if _makes_optimizer(c, context, s)]
+    for call, scope, model in made:
+        later = following(context, call)
+        if not model or any(o.lineno > call.lineno for o, s, m in made if s is scope and m == model):
+            continue
+        changed = next((s for s in later if _adds_layer(s, model, context, scope)), None)
+        if changed is not None and "add_param_group" not in context.module.code:
+            text = f"This optimizer does not hold the layer that `{model}` gets at line {changed.lineno}"
+            yield Hit(call, text)
+
+
+def _model_of(call: ast.Call) -> str:
+    """`self.net` of `SGD(self.net.parameters())`."""
+    first = call.args[0] if call.args else keyword(call, "params")
+    func = first.func if isinstance(first, ast.Call) else None
+    return ast.unparse(func.value) if isinstance(func, ast.Attribute) and func.attr == "parameters" else ""
+
+
+def _adds_layer(statement: ast.stmt, model: str, context: Context, scope: Scope) -> bool:
+    """`model.fc = nn.Linear(…)`, or a method of the model that does so."""
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
+        is_of_model = ast.unparse(statement.targets[0].value) == model
+        return is_of_model and makes_layer(statement.value, context, scope)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or ast.unparse(call.func.value) != model
+    ):
+        return False
+    return adds_layer(context.inference.symbol(call.func, scope), context)
 
 
 def _makes_optimizer(call: ast.Call, context: Context, scope: Scope) -> bool:

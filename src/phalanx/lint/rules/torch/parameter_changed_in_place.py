@@ -40,7 +40,6 @@ RULE = Rule(
     symptom="fail.graph-execution-error",
     cause="leaf-changed-in-place",
     pattern="fix-tensor-api-usage",
-    why="A parameter is a leaf that requires gradients: `a leaf Variable that requires grad is being used in an in-place operation`.",
     do="Do it under `torch.no_grad()`.",
     needs=("parameters",),
     is_distributed=False,

@@ -40,6 +40,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP
+from phalanx.lint.layers import adds_layer, makes_layer
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
 
@@ -48,7 +49,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="parameters-added-after-wrapping",
     pattern="fix-model-construction",
-    why="DDP registers its hooks when it is constructed. Parameters that come later are never averaged, so each rank trains its own.",
     do="Build the whole model first, then wrap it.",
 )
 
@@ -60,7 +60,7 @@ def check(context: Context) -> Iterator[Hit]:
             if (
                 isinstance(target, ast.Attribute)
                 and isinstance(node, ast.Assign)
-                and _holds_parameters(node.value, context, scope)
+                and makes_layer(node.value, context, scope)
                 and _is_inside(target.value, context, scope)
             ):
                 yield Hit(
@@ -73,20 +73,12 @@ def check(context: Context) -> Iterator[Hit]:
                 call,
                 f"`{context.text(call.func)}` adds parameters after the model was wrapped; DDP never averages their gradients",
             )
-
-
-def _holds_parameters(node: ast.expr, context: Context, scope: Scope) -> bool:
-    return isinstance(node, ast.Call) and context.name(node.func, scope).startswith(
-        (
-            "torch.nn.Linear",
-            "torch.nn.Conv",
-            "torch.nn.Parameter",
-            "torch.nn.Embedding",
-            "torch.nn.Sequential",
-            "torch.nn.LayerNorm",
-            "torch.nn.BatchNorm",
-        )
-    )
+    for call, scope in context.module.calls:
+        func = call.func
+        is_method = isinstance(func, ast.Attribute) and _is_inside(func.value, context, scope)
+        if is_method and adds_layer(context.inference.symbol(func, scope), context):
+            text = f"`{context.text(func)}` adds a layer after the model was wrapped; DDP never averages its gradients"
+            yield Hit(call, text)
 
 
 def _is_inside(node: ast.expr, context: Context, scope: Scope) -> bool:

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="split-differs-between-ranks",
     pattern="fix-batch-size-or-data-partition",
-    why="Samples that one rank holds back for the evaluation are trained on by another: the measured accuracy is too high.",
     do="Pass `generator=torch.Generator().manual_seed(…)` with the same number on every rank.",
     needs=("random_split", "train_test_split", "Subset"),
 )

@@ -66,7 +66,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="parameter-marked-ready-twice",
     pattern="fix-distributed-api-usage",
-    why="Each reentrant backward pass marks the layer's parameters as ready, the second time too early: `Expected to mark a variable ready only once`.",
     do="Pass `use_reentrant=False`.",
     needs=("checkpoint",),
 )

@@ -33,7 +33,6 @@ RULE = Rule(
     symptom="fail.attribute-not-found",
     cause="removed-framework-name",
     pattern="fix-framework-version",
-    why="The script stops with AttributeError or ImportError under a current release.",
     do="Use the function that replaced it.",
     needs=("torch",),
     is_distributed=False,

@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="perf.unexpected-parallelization-or-device",
     cause="data-not-sharded",
     pattern="fix-dataset-api-usage",
-    why="The loader goes on reading the whole data set on every rank.",
     do="Pass it to the loader: `DataLoader(dataset, sampler=sampler, …)`.",
     needs=("DistributedSampler",),
 )

@@ -46,7 +46,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="sampler-seed-differs",
     pattern="fix-batch-size-or-data-partition",
-    why="Ranks take every n-th sample of one common order. With different orders, or ranks within the host, some samples are seen by several ranks and some by none.",
     do="Give all ranks the same seed, and let the sampler ask the process group for rank and number of replicas.",
     needs=("DistributedSampler",),
 )

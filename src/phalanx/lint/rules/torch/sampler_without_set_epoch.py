@@ -65,7 +65,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="sampler-not-reshuffled",
     pattern="fix-dataset-api-usage",
-    why="The sampler shuffles with a seed made of its seed and the epoch. Without `set_epoch` every epoch has the same order, which costs accuracy.",
     do="Call `sampler.set_epoch(epoch)` at the start of each epoch.",
     needs=("DistributedSampler",),
 )
@@ -75,8 +74,10 @@ SAMPLER = "torch.utils.data.DistributedSampler"
 
 def check(context: Context) -> Iterator[Hit]:
     """Samplers of loaders that are iterated over inside of another loop."""
-    if context.methods_in_program("set_epoch") or context.is_managed:
+    set_epochs = context.methods_in_program("set_epoch")
+    if any(not isinstance(item, ast.Constant) for call, _ in set_epochs for item in call.args) or context.is_managed:
         return
+    what = "`set_epoch` always gets the same number" if set_epochs else "`set_epoch` is never called"
     for call, scope in context.calls(SAMPLER):
         shuffles = argument(call, 3, "shuffle")
         if has_rest(call) or (shuffles is not None and context.constant(shuffles, scope) is not True):
@@ -84,9 +85,7 @@ def check(context: Context) -> Iterator[Hit]:
         outer = _epochs(call, context)
         if outer is not None:
             edit = _edit(call, outer, context, scope)
-            yield Hit(
-                call, "`set_epoch` is never called: every epoch has the same order", edits=(edit,) if edit else ()
-            )
+            yield Hit(call, f"{what}: every epoch has the same order", edits=(edit,) if edit and not set_epochs else ())
 
 
 def _epochs(sampler: ast.Call, context: Context) -> ast.For | None:

@@ -49,7 +49,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="scheduler-before-optimizer",
     pattern="fix-optimizer",
-    why="The first value of the schedule is skipped, and PyTorch warns about it once.",
     do="Call `optimizer.step()` first.",
     needs=("scheduler",),
     is_distributed=False,

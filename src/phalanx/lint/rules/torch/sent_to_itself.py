@@ -42,7 +42,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="point-to-point-deadlock",
     pattern="fix-behavior-logic",
-    why="The call waits for its own other half, which comes later, or is refused.",
     do="Name another rank.",
     needs=("send", "recv"),
 )

@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="prep.data-loading-failure",
     cause="shuffle-beside-sampler",
     pattern="fix-dataset-api-usage",
-    why="DataLoader refuses it: `sampler option is mutually exclusive with shuffle`.",
     do="Leave `shuffle` out of the loader; DistributedSampler shuffles by default.",
     needs=("shuffle",),
 )

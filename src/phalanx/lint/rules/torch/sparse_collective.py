@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="fail.not-implemented",
     cause="operation-not-for-sparse-tensors",
     pattern="fix-tensor-api-usage",
-    why="Only all-reduce on Gloo takes sparse tensors; the other collectives raise an error.",
     do="Send it as dense (`to_dense()`), or send indices and values apart.",
     needs=("sparse",),
 )

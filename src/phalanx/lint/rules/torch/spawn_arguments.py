@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="prep.other",
     cause="spawn-argument-count",
     pattern="fix-distributed-api-usage",
-    why="Each process fails with TypeError; often the rank was put into `args` too, which `spawn` adds by itself.",
     do="Give `args` what comes after the process's number, as a tuple.",
     needs=("spawn",),
 )

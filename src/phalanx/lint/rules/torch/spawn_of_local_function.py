@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="prep.other",
     cause="unpicklable-worker",
     pattern="fix-behavior-logic",
-    why="The function is pickled by its name; what is not at the top level of a module cannot be found again: `Can't pickle local object`.",
     do="Define the function at the top level of the module.",
     needs=("spawn",),
 )

@@ -56,7 +56,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="rendezvous-address-missing",
     pattern="fix-communication-configuration",
-    why="`mp.spawn` sets no variables: init_process_group stops with `environment variable MASTER_ADDR expected, but not set`.",
     do="Set MASTER_ADDR and MASTER_PORT and pass `rank` and `world_size`, or give `init_method`; better still start the script with torchrun.",
     needs=("init_process_group",),
 )

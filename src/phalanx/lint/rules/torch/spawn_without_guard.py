@@ -47,7 +47,6 @@ RULE = Rule(
     symptom="prep.other",
     cause="spawn-without-main-guard",
     pattern="fix-behavior-logic",
-    why="Each started process imports the script again, and starts processes itself: `An attempt has been made to start a new process before the current process has finished its bootstrapping phase`.",
     do='Start them under `if __name__ == "__main__":`.',
     needs=("spawn", "forkserver"),
 )

@@ -51,7 +51,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="gradients-not-synchronised",
     pattern="fix-distributed-api-usage",
-    why="Within `no_sync` gradients are not averaged. The step uses this rank's own gradients, and the replicas drift apart.",
     do="Run the last backward pass before the step outside of `no_sync()`.",
     needs=("no_sync",),
 )

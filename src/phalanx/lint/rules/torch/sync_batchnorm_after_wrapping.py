@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="prep.model-loading-failure",
     cause="converted-after-wrapping",
     pattern="fix-model-construction",
-    why="The conversion replaces layers, and DDP does not know the new ones: their gradients are not averaged.",
     do="Convert first, then wrap.",
     needs=("SyncBatchNorm",),
 )

@@ -40,7 +40,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="unknown-backend",
     pattern="fix-communication-configuration",
-    why="`init_process_group` stops with `Invalid backend`.",
     do="Use nccl for GPUs, gloo for CPUs, or mpi or ucc in builds that have them.",
     needs=("init_process_group",),
 )

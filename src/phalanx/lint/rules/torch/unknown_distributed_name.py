@@ -44,7 +44,6 @@ RULE = Rule(
     symptom="fail.attribute-not-found",
     cause="unknown-framework-name",
     pattern="fix-distributed-api-usage",
-    why="The script stops with AttributeError, and often only at the end of an epoch, when the line is first reached.",
     do="Use the name that exists.",
     needs=("distributed",),
 )

@@ -68,7 +68,6 @@ RULE = Rule(
     symptom="fail.communication-error",
     cause="unused-parameters",
     pattern="fix-model-construction",
-    why="DDP waits for the gradient of every parameter. Of an unused layer it never comes: `Expected to have finished reduction in the prior iteration`.",
     do="Remove the layer, use it in the loss, or pass `find_unused_parameters=True`.",
 )
 

@@ -45,7 +45,6 @@ RULE = Rule(
     symptom="comm.setup-failure",
     cause="variable-of-wrong-type",
     pattern="fix-communication-configuration",
-    why="`os.environ` takes strings only (`TypeError: str expected, not int`); a misspelt name is ignored, and the ranks never meet.",
     do="Write the value as a string, under the name that PyTorch reads: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK.",
     needs=("environ",),
 )

@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="asynchronous-result-not-awaited",
     pattern="fix-distributed-api-usage",
-    why="Nothing waits for the operation: the tensor is read or changed while it is still being sent or received, and values are wrong now and then.",
     do="Keep the handle and call `wait()` before the tensor is used.",
     needs=("async_op", "isend", "irecv"),
 )
@@ -72,6 +71,8 @@ def _is_lost(call: ast.Call, context: Context, scope: Scope) -> bool:
     parent = context.module.parents[call][0]
     if isinstance(parent, ast.Assign) and scope.is_function and all(isinstance(t, ast.Name) for t in parent.targets):
         kept = {target.id for target in parent.targets if isinstance(target, ast.Name)}
+        if kept == {"_"}:
+            return False  # dropped on purpose
         names = (n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         return not any(name.id in kept for name in names)
     return isinstance(parent, ast.Expr)

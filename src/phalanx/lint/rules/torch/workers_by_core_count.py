@@ -49,7 +49,6 @@ RULE = Rule(
     symptom="perf.low-efficiency",
     cause="too-many-loader-workers",
     pattern="fix-memory-or-core-setting",
-    why="With n ranks on a host n times too many processes compete for the cores, and each holds memory.",
     do="Divide the number of cores by the ranks of the host (LOCAL_WORLD_SIZE).",
     needs=("cpu_count",),
 )

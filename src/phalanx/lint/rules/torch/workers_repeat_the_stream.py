@@ -50,7 +50,6 @@ RULE = Rule(
     symptom="perf.unexpected-intermediate-result",
     cause="iterable-dataset-not-split",
     pattern="fix-dataset-api-usage",
-    why="Each worker process has its own copy of the data set and yields all of it: every sample comes `num_workers` times, and once more for each rank.",
     do="Split the stream by `get_worker_info()` and the rank in `__iter__`.",
     needs=("IterableDataset",),
     is_distributed=False,

@@ -58,7 +58,6 @@ RULE = Rule(
     symptom="comm.hang-timeout",
     cause="world-size-disagrees",
     pattern="fix-communication-configuration",
-    why="The group waits for processes that nobody starts, or refuses ranks beyond its size.",
     do="Use one number for both.",
     needs=("spawn",),
 )

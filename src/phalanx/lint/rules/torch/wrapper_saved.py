@@ -52,7 +52,6 @@ RULE = Rule(
     symptom="fail.checkpoint-unusable",
     cause="module-prefix-in-checkpoint",
     pattern="save-single-device-weights-only",
-    why="A plain model does not know keys that begin with `module.`: loading the checkpoint for evaluation or on one device fails with missing and unexpected keys.",
     do="Save `model.module.state_dict()`.",
     needs=("torch.save", "save("),
 )

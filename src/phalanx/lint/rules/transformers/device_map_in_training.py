@@ -40,7 +40,6 @@ RULE = Rule(
     symptom="prep.device-error",
     cause="model-split-by-device-map",
     pattern="fix-device-assignment",
-    why="The map spreads one model over all GPUs of the host, in every process; training in a distributed mode is refused, or all processes share all GPUs.",
     do="Leave `device_map` out, or give each process its own device: `device_map={'': local_rank}`.",
     needs=("device_map",),
 )
@@ -72,4 +71,15 @@ def _is_trained(call: ast.Call, context: Context, scope: Scope) -> bool:
     trainer = ("transformers.Trainer", "trl.SFTTrainer") if _has_strategy(context, scope) else ()
     users = context.calls(*trainer, DDP, "accelerate.Accelerator.prepare", "deepspeed.initialize")
     given = ((item, at) for user, at in users for item in (*user.args, *(k.value for k in user.keywords)))
-    return any(made is call for item, at in given for made, _ in context.origins(item, at))
+    return any(_is_made_of(item, call, context, at) for item, at in given)
+
+
+def _is_made_of(node: ast.expr, call: ast.Call, context: Context, scope: Scope) -> bool:
+    """Whether a model is the one that a call loaded, with adapters around it or without."""
+    for made, where in context.origins(node, scope):
+        is_adapted = isinstance(made, ast.Call) and made.args and context.name(made.func, where).startswith("peft.")
+        if made is call or (
+            is_adapted and isinstance(made, ast.Call) and _is_made_of(made.args[0], call, context, where)
+        ):
+            return True
+    return False

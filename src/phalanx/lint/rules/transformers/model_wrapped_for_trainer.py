@@ -40,7 +40,6 @@ RULE = Rule(
     symptom="prep.model-loading-failure",
     cause="model-wrapped-twice",
     pattern="fix-model-construction",
-    why="The Trainer wraps the model itself. Wrapped twice, its methods and attributes are not found and gradients are reduced twice.",
     do="Hand the plain model to the Trainer.",
     needs=("Trainer",),
 )

@@ -33,7 +33,6 @@ RULE = Rule(
     symptom="prep.other",
     cause="removed-framework-name",
     pattern="fix-framework-version",
-    why="TrainingArguments stops with `got an unexpected keyword argument`.",
     do="Use the argument of the current release.",
     needs=("TrainingArguments",),
     is_distributed=False,
@@ -48,7 +47,7 @@ _REMOVED = {
 
 def check(context: Context) -> Iterator[Hit]:
     """Keywords of TrainingArguments."""
-    for call, scope in context.calls("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"):
-        for item in context.keywords(call, scope):
+    for call, _ in context.calls("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"):
+        for item in call.keywords:
             if item.arg in _REMOVED:
                 yield Hit(item, f"`TrainingArguments` no longer has `{item.arg}`", do=f"Use {_REMOVED[item.arg]}.")

@@ -43,7 +43,6 @@ RULE = Rule(
     symptom="perf.hang",
     cause="rank-conditional-collective",
     pattern="fix-behavior-logic",
-    why="With sharded weights saving gathers them from all ranks: rank 0 waits for the others, which went on. The Trainer writes on one rank by itself.",
     do="Call `trainer.save_model` on all ranks.",
     needs=("save_model",),
 )
