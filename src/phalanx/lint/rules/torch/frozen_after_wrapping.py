@@ -60,6 +60,8 @@ _FREED = "Parameters that were frozen when DDP was constructed need gradients fr
 
 def check(context: Context) -> Iterator[Hit]:
     """Switches of gradients in a wrapped model: off for a part of it, or on where they were off before."""
+    if not context.calls_in_program(DDP):
+        return
     switches = sorted(_switches(context), key=lambda item: item[0].lineno)
     wraps = context.calls(DDP)
     for node, model, value, scope in switches:
@@ -88,7 +90,7 @@ def _switches(context: Context) -> Iterator[Switch]:
             yield call, call.func.value, value, scope
     for call, scope in context.module.calls:
         function = context.inference.symbol(call.func, scope) if call.args else None
-        if function is not None and function.is_function and "requires_grad" in ast.unparse(function.node):
+        if function is not None and function.is_function and "requires_grad" in function.module.source.text:
             found = {value for _, value in _settings(function.node, context, function)}
             if len(found) == 1:
                 yield call, call.args[0], found.pop(), scope
