@@ -12,6 +12,7 @@ from phalanx.lint.source import UnreadableError, read_source
 from phalanx.lint.tree import Binding, Module, Scope
 
 _FOREIGN = frozenset({*FRAMEWORKS, "numpy", "torchvision", "pytorch_lightning", "tf_keras", *sys.stdlib_module_names})
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _DEPTH = 6  # re-exports that are followed
 _USERS = 4  # scripts of which a module's program is made
 
@@ -52,7 +53,7 @@ class Project:
         return self._find(dotted, module, _DEPTH)
 
     def _find(self, dotted: str, module: Module, depth: int) -> Scope | None:
-        if depth == 0 or dotted.partition(".")[0] in _FOREIGN:
+        if depth == 0 or _is_foreign(dotted, module):
             return None
         if dotted.startswith(module.name + "."):
             rest, target = dotted[len(module.name) + 1 :], module
@@ -78,7 +79,7 @@ class Project:
 
     def variable(self, dotted: str, module: Module, depth: int = _DEPTH) -> list[tuple[Binding, Scope]]:
         """The assignments of another module's variable, as a module that imports it sees it."""
-        if depth == 0 or dotted.partition(".")[0] in _FOREIGN:
+        if depth == 0 or _is_foreign(dotted, module):
             return []
         place = self._place(dotted, package_root(module.source.path))
         if place is None or not place[1] or "." in place[1]:
@@ -157,7 +158,7 @@ class Project:
         root = package_root(module.source.path)
         found = []
         for target in dict.fromkeys([*targets, *stars]):
-            if target.partition(".")[0] in _FOREIGN:
+            if _is_foreign(target, module):
                 continue
             place = self._place(target, root)
             if place is not None:
@@ -166,6 +167,13 @@ class Project:
                 except UnreadableError:
                     continue
         return found
+
+
+def _is_foreign(dotted: str, module: Module) -> bool:
+    """Whether a name is of a framework, or of another package that only happens to be installed beside a file's own."""
+    first = dotted.partition(".")[0]
+    is_other = first != module.name.partition(".")[0]
+    return first in _FOREIGN or (is_other and package_root(module.source.path).name in _INSTALLED)
 
 
 def package_root(path: Path) -> Path:
