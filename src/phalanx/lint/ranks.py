@@ -58,19 +58,20 @@ class Ranks:
         self._depends[key] = found
         return found
 
-    def kind(self, node: ast.expr, scope: Scope) -> str:
+    def kind(self, node: ast.expr, scope: Scope, depth: int = 4) -> str:
         """`global` or `local` if an expression is nothing but this rank's number in the job or on its host."""
-        kinds = {self._kind(made, where) for made, where in self.inference.origins(node, scope)}
+        origins = self.inference.origins(node, scope) if depth else ()
+        kinds = {self._kind(made, where, depth) for made, where in origins}
         return kinds.pop() if len(kinds) == 1 else ""
 
-    def _kind(self, node: ast.expr, scope: Scope) -> str:
+    def _kind(self, node: ast.expr, scope: Scope, depth: int) -> str:
         name = self.inference.dotted(node.func, scope) if isinstance(node, ast.Call) else None
         key: object = None
         if isinstance(node, ast.Subscript) and self.inference.dotted(node.value, scope) == "os.environ":
             key = self.inference.constant(node.slice, scope)
         elif isinstance(node, ast.Call):
             if name == "builtins.int" and node.args:
-                return self.kind(node.args[0], scope)
+                return self.kind(node.args[0], scope, depth - 1)
             key = environment_key(node, name, self.inference, scope)
         if name in GLOBAL_CALLS or key in _JOB_VARIABLES:
             return "global"

@@ -120,18 +120,19 @@ def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
     return False
 
 
-def _is_unordered(node: ast.expr, context: Context, scope: Scope) -> bool:
-    return all(_has_no_order(made, context, where) for made, where in context.origins(node, scope))
+def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int = 4) -> bool:
+    made = context.origins(node, scope) if depth else ()
+    return bool(made) and all(_has_no_order(item, context, where, depth) for item, where in made)
 
 
-def _has_no_order(node: ast.expr, context: Context, scope: Scope) -> bool:
+def _has_no_order(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
     if isinstance(node, (ast.Set, ast.SetComp)):
         return True
     if not isinstance(node, ast.Call):
         return False
     name = context.name(node.func, scope)
     if name in ("builtins.list", "builtins.enumerate", "builtins.tuple") and node.args:
-        return _is_unordered(node.args[0], context, scope)
+        return _is_unordered(node.args[0], context, scope, depth - 1)
     return name in _CALLS or (isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS)
 
 
