@@ -6,19 +6,18 @@ import ast
 
 from phalanx.lint.conditions import asks_whether_distributed
 from phalanx.lint.infer import Inference
+from phalanx.lint.rank_sources import (
+    GLOBAL_CALLS,
+    LOCAL_CALLS,
+    LOCAL_VARIABLES,
+    OTHER_CALLS,
+    RANK_VARIABLES,
+    environment_key,
+    rank_kind,
+)
 from phalanx.lint.syntax import default_of, parameters, returns
 from phalanx.lint.tree import Module, Scope
 
-GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank", "horovod.tensorflow.rank", "horovod.keras.rank", "horovod.rank", "deepspeed.comm.get_rank", "deepspeed.utils.get_rank", "torch_xla.core.xla_model.get_ordinal", "byteps.torch.rank", "bps.rank", "jax.process_index"})  # fmt: skip
-LOCAL_CALLS = frozenset({"torch.distributed.get_node_local_rank", "horovod.torch.local_rank", "horovod.tensorflow.local_rank", "horovod.keras.local_rank", "horovod.local_rank", "deepspeed.comm.get_local_rank", "byteps.torch.local_rank"})  # fmt: skip
-_OTHER_CALLS = frozenset({"torch_xla.core.xla_model.is_master_ordinal", "transformers.Trainer.is_world_process_zero", "transformers.Trainer.is_local_process_zero", "torch.distributed.get_group_rank"})  # fmt: skip
-RANK_VARIABLES = frozenset(
-    {"RANK", "SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "GROUP_RANK", "NODE_RANK"}
-)
-_JOB_VARIABLES = RANK_VARIABLES - {"GROUP_RANK", "NODE_RANK"}
-LOCAL_VARIABLES = frozenset(
-    {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "MPI_LOCALRANKID"}
-)
 _ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "node_rank", "process_index", "local_process_index", "is_main_process", "is_local_main_process", "is_last_process", "is_global_zero", "is_master", "is_rank_0", "is_rank0", "is_chief", "task_id", "task_index", "input_pipeline_id", "should_save", "local_process_zero", "is_world_process_zero", "is_local_process_zero", "global_rank_zero", "is_main", "dist_rank", "ddp_rank"})  # fmt: skip
 _NAMES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "proc_rank", "is_master", "is_main_process", "is_rank0", "is_chief", "ddp_rank", "ddp_local_rank", "master_process", "local_process_index"})  # fmt: skip
 _MARKS = ("rank_zero", "rank0", "main_process", "master_only", "on_main", "zero_rank", "zero_only")
@@ -58,24 +57,9 @@ class Ranks:
         self._depends[key] = found
         return found
 
-    def kind(self, node: ast.expr, scope: Scope, depth: int = 4) -> str:
+    def kind(self, node: ast.expr, scope: Scope) -> str:
         """`global` or `local` if an expression is nothing but this rank's number in the job or on its host."""
-        origins = self.inference.origins(node, scope) if depth else ()
-        kinds = {self._kind(made, where, depth) for made, where in origins}
-        return kinds.pop() if len(kinds) == 1 else ""
-
-    def _kind(self, node: ast.expr, scope: Scope, depth: int) -> str:
-        name = self.inference.dotted(node.func, scope) if isinstance(node, ast.Call) else None
-        key: object = None
-        if isinstance(node, ast.Subscript) and self.inference.dotted(node.value, scope) == "os.environ":
-            key = self.inference.constant(node.slice, scope)
-        elif isinstance(node, ast.Call):
-            if name == "builtins.int" and node.args:
-                return self.kind(node.args[0], scope, depth - 1)
-            key = environment_key(node, name, self.inference, scope)
-        if name in GLOBAL_CALLS or key in _JOB_VARIABLES:
-            return "global"
-        return "local" if name in LOCAL_CALLS or key in LOCAL_VARIABLES else ""
+        return rank_kind(node, scope, self.inference)
 
     def _look(self, node: ast.AST, scope: Scope) -> bool:
         if isinstance(node, ast.Call):
@@ -106,7 +90,7 @@ class Ranks:
 
     def _call(self, node: ast.Call, scope: Scope) -> bool:
         name = self.inference.dotted(node.func, scope)
-        if name in GLOBAL_CALLS or name in LOCAL_CALLS or name in _OTHER_CALLS:
+        if name in GLOBAL_CALLS or name in LOCAL_CALLS or name in OTHER_CALLS:
             return not any(keyword.arg == "group" for keyword in node.keywords)
         if environment_key(node, name, self.inference, scope) in RANK_VARIABLES | LOCAL_VARIABLES:
             return True
@@ -320,13 +304,6 @@ class Ranks:
         found = bool(calls) and all(self.guard(call, scope) is not None for call, scope in calls)
         self._guarded[function] = found
         return found
-
-
-def environment_key(call: ast.Call, name: str | None, inference: Inference, scope: Scope) -> object:
-    """The variable that `os.environ.get(…)` or `os.getenv(…)` reads."""
-    if name in ("os.environ.get", "os.getenv", "os.environ.pop") and call.args:
-        return inference.constant(call.args[0], scope)
-    return None
 
 
 def _is_parameter(node: ast.expr, scope: Scope, inference: Inference) -> bool:
