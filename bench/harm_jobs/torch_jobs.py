@@ -129,8 +129,8 @@ def surroundings():
     print(
         "=", resource.getrlimit(resource.RLIMIT_NOFILE), sys.excepthook is sys.__excepthook__, torch.get_num_threads()
     )
-    print("=", sorted(name for name in os.environ if name.startswith(("PYTHON", "PHALANX", "TORCH_"))))
-    print("=", sys.flags, [name for name in sys.modules if "phalanx" in name])
+    print("=", sorted(name for name in os.environ if name.startswith(("PYTHON", "TORCH_"))))
+    print("=", sys.flags)
 
 
 def waits():
