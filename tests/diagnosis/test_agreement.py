@@ -84,6 +84,26 @@ def test_the_same_samples_on_all_ranks(diagnose: Diagnose) -> None:
     assert diagnose(job(1)).verdict is None
 
 
+def test_more_samples_than_there_are(diagnose: Diagnose) -> None:
+    def job(total: int) -> str:
+        return "train set: 6000 samples\n" + "".join(
+            f"epoch {epoch}: {total} samples over all ranks, loss 0.{9 - epoch}\n" for epoch in range(3)
+        )
+
+    verdict = diagnose(job(12000)).verdict
+    assert verdict is not None
+    assert verdict.cause == "data-not-sharded"
+    assert diagnose(job(6000)).verdict is None
+
+
+def test_several_worlds_of_one_in_one_file(diagnose: Diagnose) -> None:
+    one = ["hvd rank 0 size 1 local_rank 0", "epoch 0 samples 1024 loss 0.5", "epoch 1 samples 1024 loss 0.4"]
+    verdict = diagnose("\n".join(one + one)).verdict
+    assert verdict is not None
+    assert verdict.cause == "each-process-trains-alone"
+    assert diagnose("\n".join(one)).findings == ()
+
+
 def test_ranks_of_a_launcher_that_are_worlds_of_one(diagnose: Diagnose) -> None:
     """mpirun counts three, and the library in each of them knows of no other."""
     steps = [f"[1,{rank}]<stdout>:rank 0 of 1 step {step} loss 0.{9 - step}" for step in range(4) for rank in range(3)]
@@ -92,6 +112,14 @@ def test_ranks_of_a_launcher_that_are_worlds_of_one(diagnose: Diagnose) -> None:
     assert (verdict.cause, verdict.culprit_ranks) == ("each-process-trains-alone", ())
     together = [f"[1,{rank}]<stdout>:rank {rank} of 3 step {step} loss 0.{9 - step}" for step in range(4) for rank in range(3)]  # fmt: skip
     assert diagnose("\n".join(together)).verdict is None
+
+
+def test_hosts_that_are_worlds_of_one(diagnose: Diagnose) -> None:
+    one = "world size: 1\nstep 0 loss 0.9\nstep 1 loss 0.8\ndone\n"
+    verdict = diagnose({"host0.log": one, "host1.log": one}).verdict
+    assert verdict is not None
+    assert verdict.cause == "each-process-trains-alone"
+    assert diagnose({"monday.log": one, "tuesday.log": one}).verdict is None  # two jobs, one after the other
 
 
 def test_a_line_of_a_rank_that_leaves_progress_to_another(diagnose: Diagnose) -> None:
@@ -123,6 +151,13 @@ def _epochs(ranks: int, samples: int) -> str:
     for epoch in range(3):
         lines += [f"rank {rank} epoch {epoch} loss 0.5 samples seen {samples}" for rank in range(ranks)]
     return "\n".join(lines) + "\n"
+
+
+def test_ranks_that_each_take_the_whole_data_set(diagnose: Diagnose) -> None:
+    verdict = diagnose({"job.log": _epochs(2, 512)}).verdict
+    assert verdict is not None
+    assert verdict.cause == "data-not-sharded"
+    assert diagnose({"job.log": _epochs(2, 256)}).verdict is None
 
 
 def test_files_named_for_ranks_that_each_train_on_one_process(diagnose: Diagnose) -> None:

@@ -86,6 +86,13 @@ def test_a_leader_that_is_lost_while_others_train_is_a_fault(diagnose: Diagnose)
     assert diagnose({"worker0.log": losses, "worker1.log": losses + LEADER_GONE + raised}).verdict is not None
 
 
+def test_a_file_that_is_missing_and_done_without(diagnose: Diagnose) -> None:
+    losses = "".join(f"epoch {epoch} loss {1 / (epoch + 1):.4f}\n" for epoch in range(3))
+    missing = "FileNotFoundError [Errno 2] Unable to open file: No such file or directory: 'w.weights.h5'"
+    assert diagnose({"job.log": f"{losses}no earlier weights, starting fresh: {missing}\nfinal 0.03\n"}).verdict is None
+    assert diagnose({"job.log": f"{losses}the weights cannot be read: {missing}\nfinal 0.03\n"}).verdict is not None
+
+
 def test_a_peer_that_is_missed_when_all_are_through(diagnose: Diagnose) -> None:
     steps = "".join(f"step {n} loss {2 - n / 10:.3f}\n" for n in range(8))
     missed = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from collections.abc import Callable
@@ -32,7 +33,7 @@ def docker(number: int, line: str) -> str:
 
 def read(text: str | bytes) -> str:
     raw = text.encode() if isinstance(text, str) else text
-    with unwrapped(io.BufferedReader(io.BytesIO(raw))) as stream:
+    with unwrapped(io.BufferedReader(io.BytesIO(raw)))[0] as stream:
         return stream.read().decode("utf-8", "replace")
 
 
@@ -42,6 +43,7 @@ WRAPPED = {
     "numbers": each(lambda n, line: f"{n:6d}\t{line}"),
     "indent": each(lambda _, line: f"    {line}" if line else ""),
     "quote": each(lambda _, line: f"> {line}" if line else ">"),
+    "page": html.escape(LOG, quote=True),
 }
 
 
@@ -93,6 +95,7 @@ def test_the_verdict_points_at_the_lines_of_the_file(tmp_path: Path, wrapped: st
         "Nov 17 05:01:02 node1 kernel: Out of memory\n" * 4,
         "Nov 17 05:01:02 node1 a[1]: x\nNov 17 05:01:02 node2 a[1]: y\nNov 17 05:01:02 node1 a[1]: z\n",
         ">>> import torch\n>>> torch.cuda\n>>> x\n",
+        "a &lt; b\nc &gt; d\ne &amp; f\n<html>\n",
     ],
 )
 def test_what_is_not_wrapped_stays(text: str) -> None:

@@ -15,6 +15,7 @@ from phalanx.diagnosis.coverage import coverage_of_absence, coverage_of_words
 from phalanx.diagnosis.groups import members_of_groups
 from phalanx.diagnosis.history import History
 from phalanx.diagnosis.missing_words import are_words_missing, crashed_ranks, may_be_the_same
+from phalanx.diagnosis.ports import is_held_by_a_peer
 from phalanx.diagnosis.rank_states import only_victims, rank_states
 from phalanx.diagnosis.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
@@ -114,7 +115,7 @@ def _elements(shape: str) -> int:
 
 
 def _about(claim: Claim, history: History, named: tuple[frozenset[int], ...]) -> About:
-    if claim.blame is Blame.NETWORK or _is_told_for_workers(claim):
+    if claim.blame is Blame.NETWORK or _is_told_for_workers(claim) or is_held_by_a_peer(claim, history):
         return About.NOBODY
     if (awaited := _awaited(claim)) and not awaited & history.world.all_ranks:
         return About.NOBODY  # the address of a rank that was never started: those that were are not to blame

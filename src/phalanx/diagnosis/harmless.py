@@ -1,5 +1,5 @@
-"""What sounds like trouble and hurt nobody: warnings apart from the training, leaders that leave first, peers that are missed
-when all are through."""
+"""What sounds like trouble and hurt nobody: warnings apart from the training, messages that say what is done instead, leaders that leave first,
+peers that are missed when all are through."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from phalanx.diagnosis.history import History
 
 WARNING = re.compile(r"\b[A-Z]\w*Warning: |\bWARN(?:ING)?\b|^\[?W(?:\d{3,4}|\s|\])")
+# A message that says itself what is done instead.
+_HANDLED = re.compile(
+    r"\b(?:skipp(?:ed|ing)|ignor(?:ed|ing)|start(?:ed|ing) (?:fresh|anew|over)|from scratch|f[ae]ll(?:ing)? back|using (?:the )?defaults?|continuing)\b",
+    re.I,
+)
+_TRIES_AGAIN = re.compile(r"\b(?:re-?try(?:ing)?|try(?:ing)? again)\b", re.I)
 # What a task of TensorFlow says when the leader, which keeps the coordination service, is gone.
 _LEADER_LEFT = re.compile(r"coordination service|CoordinationService|failed to connect to all addresses")
 
@@ -23,6 +29,7 @@ def is_harmless(event: Event, file: FileSurvey, history: History) -> bool:
         return False
     return (
         _was_only_warned(event, file, history)
+        or _was_handled(event, file)
         or _left_last(event, file, history)
         or _was_told_after_the_end(event, file, history)
     )
@@ -36,6 +43,16 @@ def _was_only_warned(event: Event, file: FileSurvey, history: History) -> bool:
     if any(entry.last_progress is not None for entry in file.ranks.values()):
         return False
     return any(entry.last_progress is not None for one in history.seen.files for entry in one.ranks.values())
+
+
+def _was_handled(event: Event, file: FileSurvey) -> bool:
+    """A line of a rank that trained and speaks on after it, and that tells what it does instead; who tries again must come to other things."""
+    own = file.ranks.get(event.rank)
+    if own is None or own.last_progress is None or own.last_line <= event.line:
+        return False
+    if own.last_ordinary > event.line and _TRIES_AGAIN.search(event.text):
+        return True
+    return _HANDLED.search(event.text) is not None
 
 
 def _left_last(event: Event, file: FileSurvey, history: History) -> bool:

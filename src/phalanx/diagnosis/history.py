@@ -11,6 +11,7 @@ from phalanx.blame.teardown import FROM_OUTSIDE, Exit, killed_by_launcher, own_e
 from phalanx.diagnosis.harmless import WARNING, is_harmless
 from phalanx.diagnosis.repeats import Repeats
 from phalanx.diagnosis.teardown import announced_by_watchdog, without_teardown
+from phalanx.diagnosis.threads import is_missed
 from phalanx.model import Event, EventKind, Frame, World
 from phalanx.sources import FileSurvey, Observations
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -270,6 +271,8 @@ class History:
             return False
         if event.data.get("is_ignored") or is_harmless(event, file, self) or self._was_restarted_after(event):
             return True
+        if (missed := is_missed(event, file, self)) is not None:
+            return not missed
         if (event.kind is EventKind.STALL or _WAITING.search(event.text)) and self._wait_ended(event, file):
             return True
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from phalanx.diagnosis.threads import is_feeding
 from phalanx.model import Event, Frame, Stage
 from phalanx.model.lazy import lazy
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -110,7 +111,9 @@ def raised_by_user(event: Event) -> Frame | None:
 
 
 def is_about_data(event: Event) -> bool:
-    """Whether the user's code that failed is what a data loader calls."""
+    """Whether the user's code that failed is what a data loader calls, or what fills a queue."""
+    if is_feeding(event):
+        return True
     last = max((index for index, frame in enumerate(event.frames) if frame.is_user_code), default=-1)
     feeds = [frame for frame in event.frames[: last + 1] if any(mark in frame.path for mark in _FEEDS)]
     own = [frame for frame in event.frames if frame.is_user_code]

@@ -29,7 +29,7 @@ from phalanx.sources.secrets import redact
 from phalanx.sources.signs import SignSet
 from phalanx.sources.survey import FileSurvey, cleaned_lines, state_manifest, survey_sample
 from phalanx.sources.window import Window
-from phalanx.sources.wrapping import unwrapped
+from phalanx.sources.wrapping import TrueLine, unwrapped
 
 _SAMPLE_BUDGET = 1 << 20  # bytes of heads, and as many of tails, surveyed in all
 _LEAST_SAMPLE, _MOST_SAMPLE = 4 << 10, 256 << 10
@@ -105,8 +105,8 @@ class Collector:
                     stream, reduction = plain_stream(raw), None
                     if reader.may_be_report:
                         stream, reduction = program_output(stream, one.name)
-                    stream = unwrapped(stream)
-                    reader.read(stream, progress, room, stream is raw, patience)
+                    stream, true_line = unwrapped(stream)
+                    reader.read(stream, progress, room, stream is raw, true_line, patience)
                     reader.end(reduction)
             except DAMAGE as error:  # what was read of it counts, and the rest is still read
                 found.unchecked.append(unread(one.name, error))
@@ -156,12 +156,13 @@ class _FileReader:
         progress: Callable[[int], None] | None,
         room: bytearray,
         is_plain: bool,
+        true_line: TrueLine | None,
         patience: Patience,
     ) -> None:
-        """Read the whole stream; `is_plain` if it holds the bytes of the file as they are."""
+        """Read the whole stream; `is_plain` if it holds the bytes of the file as they are, `true_line` if not even its lines."""
         if is_plain and self._input.path is not None:
             self._gaps = Gaps(self._input.path, self._sample)
-        for piece in pieces(stream, gaps=self._gaps, room=room, patience=patience):
+        for piece in pieces(stream, gaps=self._gaps, room=room, true_line=true_line, patience=patience):
             if piece.is_first and not self._begin(piece):
                 return
             if piece.skipped:

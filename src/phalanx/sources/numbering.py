@@ -72,13 +72,14 @@ class Numbers:
     first_line: int
     offset: int = 0  # of the piece in the file
     gaps: Gaps | None = None  # None if the file can only be read once: then all is counted
+    joined: Callable[[int], int] | None = None  # what tells the number that a line had before lines were joined
     _recent: list[tuple[int, int]] = field(default_factory=list)
     _edges: list[tuple[int, int, int]] = field(default_factory=list)  # of gaps: start, stop, the number at the stop
 
     @property
     def true_line(self) -> Callable[[int], int]:
         """What tells the number to be shown."""
-        return same_line if self.gaps is None else self.gaps.true_line
+        return self.joined or (same_line if self.gaps is None else self.gaps.true_line)
 
     def at(self, offset: int) -> int:
         """The number of the line that begins at or holds this offset."""

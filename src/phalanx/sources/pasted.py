@@ -44,7 +44,7 @@ def program_output(stream: BinaryIO, name: str) -> tuple[BinaryIO, Reduction | N
     if not _is_report(head.decode("utf-8", "replace"), name):
         return stream, None
     reduction = Reduction(head)
-    return io.BufferedReader(ChangedLines(stream, reduction.take), 1 << 16), reduction
+    return io.BufferedReader(ChangedLines(stream, reduction), 1 << 16), reduction
 
 
 def _is_report(head: str, name: str) -> bool:
@@ -85,6 +85,10 @@ class Reduction:
             self.kept += 1
             return line
         return b"\n" if line.endswith(b"\n") else b""
+
+    def rest(self) -> bytes:
+        """Nothing is kept back."""
+        return b""
 
     def _is_kept(self, text: str) -> bool:
         was_start, self._is_start = self._is_start, not text.strip()

@@ -3,9 +3,6 @@
 INFO:root:  File "train.py", line 9                        a script that hands the output of another to its logger
 2026-11-17 05:01:02.123 | ERROR    | run:pump:118 - …      the same with Loguru
 I 2026-11-17T05:01:02Z workerpool0-0 …                     Vertex AI
-Nov 17 05:01:02 node1 train[4711]: …                       journald, of one program on one host
-[2026-11-17 05:01:02]   File "train.py", line 9            a time before all lines (`ts`)
-    12<tab>step 10                                         `cat -n`, editors
 trainer_1  | …   algo-1  | …   [train : step-run] …        docker compose, SageMaker, Tekton; of one container
 node1: …   [node1] out: …   10.0.0.5: …                    pdsh, Fabric, clush; of one host
 

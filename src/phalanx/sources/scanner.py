@@ -183,12 +183,13 @@ def pieces(
     size: int = PIECE,
     gaps: Gaps | None = None,
     room: bytearray | None = None,
+    true_line: Callable[[int], int] | None = None,
     patience: Patience | None = None,
 ) -> Iterator[Piece]:
     """The stream in overlapping pieces that begin at line starts, so that no line or message is cut in two.
 
-    All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted.
-    Once `patience` is short, all up to the last piece is passed over, and
+    All but the last are one and the same buffer, filled anew. Where `gaps` are given, not every line is counted;
+    where `true_line` is, lines had other numbers once. Once `patience` is short, all up to the last piece is passed over, and
     `skipped` of that piece tells how much.
     """
     buffer = room_for_pieces(size) if room is None else room
@@ -200,7 +201,7 @@ def pieces(
         if filled < len(buffer):
             if filled:
                 data = bytes(memoryview(buffer)[:filled])
-                yield Piece(data, filled, Numbers(data, first_line, offset, gaps), True, is_first, skipped)
+                yield Piece(data, filled, Numbers(data, first_line, offset, gaps, true_line), True, is_first, skipped)
             if damage is not None:
                 raise damage
             return
@@ -208,7 +209,7 @@ def pieces(
         cut = buffer.rfind(b"\n", 0, limit) + 1
         if cut == 0:  # one line longer than a piece: go on in the middle of it
             cut = limit
-        piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps), False, is_first)
+        piece = Piece(buffer, cut, Numbers(buffer, first_line, offset, gaps, true_line), False, is_first)
         if is_first or patience is None or not patience.is_short:
             yield piece
         elif patience.is_over:
