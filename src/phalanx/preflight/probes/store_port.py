@@ -60,7 +60,7 @@ def _in_use(all_facts: Sequence[HostFacts]) -> Iterable[CheckFact]:
         yield observe(
             "master-port-privileged", (host_facts.label,), value=port, variable=place.port_variable, user=user
         )
-    for row, is_listener in _holders(host_facts, port):
+    for row, is_listener in _holders(host_facts, port, all_facts):
         yield observe(
             "master-port-in-use",
             (host_facts.label,),
@@ -94,13 +94,15 @@ def _store_is_up_already(host_facts: HostFacts) -> bool:
     return (host_facts.variable("TORCHELASTIC_USE_AGENT_STORE") or "").lower() in ("true", "1")
 
 
-def _holders(host_facts: HostFacts, port: int) -> list[tuple[Mapping[str, Any], bool]]:
-    """Who has the port, and whether it listens there; the check's own connections, where it leads from here, are none."""
-    me = host_facts.section("who").get("pid") if host_facts.section("who").get("pid") == os.getpid() else None
+def _holders(host_facts: HostFacts, port: int, all_facts: Sequence[HostFacts]) -> list[tuple[Mapping[str, Any], bool]]:
+    """Who has the port, and whether it listens there. The processes of the check have it to meet, on a host of several ranks too; from outside
+    the numbers of other machines' processes say nothing."""
+    is_rank = any(one.section("who").get("pid") == os.getpid() for one in all_facts)
+    ours = {one.section("who").get("pid") for one in all_facts if is_rank and one.network == host_facts.network}
     ports = host_facts.section("ports")
     found = [(row, True) for row in ports.get("listening", ())]
     found += [(row, False) for row in ports.get("connected", ())]
-    return [(row, listens) for row, listens in found if row["port"] == port and (me is None or row.get("pid") != me)]
+    return [(row, listens) for row, listens in found if row["port"] == port and row.get("pid") not in ours - {None}]
 
 
 def _free_near(host_facts: HostFacts, port: int) -> int:
