@@ -48,7 +48,7 @@ _NOT_THE_JOB = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """One small job: `harm_jobs/FRAMEWORK_jobs.py NAME`, with ranks or roles, in an environment of the zoo."""
+    """One small job: `harm_jobs/FRAMEWORK_jobs.py NAME`, with ranks or roles, in an environment of the zoo or, without one, in this one."""
 
     framework: str
     name: str
@@ -68,7 +68,7 @@ class Case:
 
     @property
     def python(self) -> Path:
-        return ENVIRONMENTS / self.environment / "bin" / "python"
+        return ENVIRONMENTS / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
 
 
 @dataclass
@@ -88,7 +88,7 @@ def _cases() -> list[Case]:
     )
     horovod = "optimizer accumulation collectives grouped objects join handles slow_rank fails"
     jax = "data_parallel sharded_weights mapped ring gathered broadcast barriers scanned callback slow_process devices fails"
-    made = [Case("torch", name, "trainers") for name in torch.split()]
+    made = [Case("torch", name, "") for name in torch.split()]
     made += [Case("tensorflow", name, "tensorflow") for name in tensorflow.split()]
     servers = (("chief", 1), ("worker", 2), ("ps", 1))
     made += [Case("tensorflow", "parameter_server", "tensorflow", 4, servers)]
@@ -193,10 +193,9 @@ def _run_watched(case: Case, folder: Path) -> Seen:
     roles = ",".join(f"{role}={count}" for role, count in case.roles)
     argv += ["--roles", roles] if roles else ["-n", str(case.ranks)]
     argv += [word for name, value in case.env.items() for word in ("--env", f"{name}={value}")]
-    environment = os.environ | {"PYTHONPATH": str(TREE / "src")}
     began = time.monotonic()
     done = subprocess.run(
-        [*argv, case.script, case.name], cwd=folder, env=environment, capture_output=True, timeout=LIMIT_S, check=False
+        [*argv, case.script, case.name], cwd=folder, capture_output=True, timeout=LIMIT_S, check=False
     )
     seconds = time.monotonic() - began
     (folder / "phalanx.err").write_bytes(done.stderr)

@@ -73,6 +73,10 @@ def process_group():
         loss.backward()
         optimizer.step()
     print(f"= {float(loss):.5f}")
+    del (
+        net,
+        loss,
+    )  # freed after the group, DDP's reducer now and then waits for ever for Gloo's threads, under torchrun too
     dist.destroy_process_group()
 
 

@@ -28,11 +28,15 @@ def harm() -> ModuleType:
 @pytest.mark.parametrize("label", SLICE)
 def test_a_job_that_works_is_not_changed(harm: ModuleType, label: str, tmp_path: Path) -> None:
     (case,) = [case for case in harm._cases() if case.label == label]
-    if not (ENVIRONMENTS / f"{case.environment}.whole").is_file():
+    if case.environment and not (ENVIRONMENTS / f"{case.environment}.whole").is_file():
         pytest.skip(f"needs {case.framework}: `make frameworks`")
-    bare, watched = harm._run_case(case, 1, tmp_path)
-    assert any(bare[0].said.values()), "the job itself does not work here"
-    assert harm._verdict_on(bare, watched) == ""
+    for _ in range(3):  # PyTorch 2.13 on Gloo now and then aborts at the very end of a good job, by any launcher
+        bare, watched = harm._run_case(case, 1, tmp_path)
+        assert any(bare[0].said.values()), "the job itself does not work here"
+        verdict = harm._verdict_on(bare, watched)
+        if not verdict.startswith("other end"):
+            break
+    assert verdict == ""
 
 
 def test_a_changed_job_is_seen(harm: ModuleType) -> None:

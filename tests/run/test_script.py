@@ -34,6 +34,16 @@ def test_recognised(tmp_path: Path, text: str, framework: str | None) -> None:
     assert recognise_script(script).framework == framework
 
 
+def test_a_script_of_keras_on_jax_that_uses_torch_besides_is_keras(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import keras\nimport torch\nimport torch.distributed\n")
+    assert recognise_script(script).framework == "torch"
+    assert recognise_script(script, "torch").framework == "torch"
+    assert recognise_script(script, "jax").framework == "keras"
+    script.write_text(f"import os\nos.environ['KERAS_BACKEND'] = 'jax'\n{script.read_text()}")
+    assert recognise_script(script).framework == "keras"
+
+
 def test_one_level_of_local_imports_is_followed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from engine import fit\nfit()\n")
     (tmp_path / "engine.py").write_text("import torch\n")

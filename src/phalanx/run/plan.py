@@ -80,8 +80,8 @@ def make_plan(spec: JobSpec, inherited: Mapping[str, str], folder: Path, recorde
     """Decide all that can be decided before anything runs. Raises PlanError."""
     argv, name, script = _command(spec, folder)
     size = _size(spec)
-    framework, told_by = _framework(spec, script)
     environment = {**inherited, **spec.environment}
+    framework, told_by = _framework(spec, script, environment.get("KERAS_BACKEND", ""))
     if framework.NAME == "keras":
         environment, told_by = _with_backend(spec, script, environment, told_by, size)
     if recorder is not None and (refusal := recorder.refusal(framework, told_by, environment)):
@@ -155,7 +155,7 @@ def _size(spec: JobSpec) -> int:
     return size
 
 
-def _framework(spec: JobSpec, script: Path | None) -> tuple[Launchable, str]:
+def _framework(spec: JobSpec, script: Path | None, keras_backend: str) -> tuple[Launchable, str]:
     known = load_launchable()
     if spec.framework is not None:
         if spec.framework not in known:
@@ -163,7 +163,7 @@ def _framework(spec: JobSpec, script: Path | None) -> tuple[Launchable, str]:
         return known[spec.framework], f"{spec.framework} (as you say)"
     if spec.roles:
         return known["tensorflow"], "tensorflow (by the roles)"
-    seen = recognise_script(script) if script is not None else None
+    seen = recognise_script(script, keras_backend) if script is not None else None
     if seen is not None and seen.framework is not None:
         return known[seen.framework], f"{seen.framework} ({seen.told_by})"
     if seen is not None and seen.speaks_mpi:

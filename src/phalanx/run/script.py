@@ -56,8 +56,8 @@ class Recognised:
     uses_tf_data: bool = False
 
 
-def recognise_script(script: Path) -> Recognised:
-    """The framework that the script's ranks speak by; none if it imports none, or cannot be parsed."""
+def recognise_script(script: Path, keras_backend: str = "") -> Recognised:
+    """The framework that the script's ranks speak by; none if it imports none, or cannot be parsed. `keras_backend` is what the user chose."""
     trees = list(_modules(script))
     imported: Counter[str] = Counter()
     where: dict[str, str] = {}
@@ -72,14 +72,16 @@ def recognise_script(script: Path) -> Recognised:
             if framework := names.get(top):
                 imported[framework] += 1
                 where.setdefault(framework, f"{path.name} imports {module}")
-    chosen = _choose(imported, [text for _, text, _ in trees])
     texts = [text for _, text, _ in trees]
     backends = [found for _, _, tree in trees if (found := _keras_backend(tree))]
+    backend = backends[0] if backends else ""
+    if "keras" in imported and (keras_backend or backend or "torch") != "torch":
+        del imported["torch"]  # what Keras does not compute with is used for something else
+    chosen = _choose(imported, texts)
     joins = any(word in text for text in texts for word in ("distributed.initialize", "distribution.initialize"))
     uses_tf_data = any(
         word in text for text in texts for word in ("tf.data", "tensorflow.data", "_dataset_from_directory")
     )
-    backend = backends[0] if backends else ""
     return Recognised(chosen, where.get(chosen or "", ""), speaks_mpi, backend, joins, uses_tf_data)
 
 
