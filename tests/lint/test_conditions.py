@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from phalanx.lint.conditions import asks_whether_distributed, polarity
+from phalanx.lint.conditions import are_complements, asks_whether_distributed, polarity
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,32 @@ def test_conditions_on_which_all_ranks_agree(text: str, agreed: bool) -> None:
         ("rank == root", None, None),
         ("rank >= 0", None, None),
         ("verbose", None, None),
+        ("step == 0", None, None),
+        ("step == 0 and rank == 0", None, False),
+        ("main_loss", None, None),
     ],
 )
 def test_polarity_is_known_or_none(text: str, on_zero: bool | None, on_one: bool | None) -> None:
     test = ast.parse(text, mode="eval").body
-    assert (polarity(test, 0), polarity(test, 1)) == (on_zero, on_one)
+    assert (polarity(test, 0, _is_rank), polarity(test, 1, _is_rank)) == (on_zero, on_one)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("rank == 0", "rank != 0", True),
+        ("rank == 0", "not rank", False),
+        ("step == 0 and rank == 0", "step == 0 and rank != 0", True),
+        ("step == 0 and rank == 0", "step == 1 and rank != 0", False),
+        ("step == 0", "step != 0", False),
+        ("rank == 0 and debug", "rank != 0", False),
+    ],
+)
+def test_complements_divide_the_ranks_and_nothing_else(first: str, second: str, expected: bool) -> None:
+    tests = [ast.parse(text, mode="eval").body for text in (first, second)]
+    assert are_complements(tests[0], tests[1], _is_rank) is expected
+
+
+def _is_rank(node: ast.expr) -> bool:
+    text = ast.unparse(node)
+    return any(word in text for word in ("rank", "is_main_process", "is_master"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from phalanx.lint.fields import PROPERTIES
 from phalanx.lint.forwards import Forwards
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
-from phalanx.lint.syntax import argument, argument_of, decorated
+from phalanx.lint.syntax import argument, argument_of, decorated, returns
 from phalanx.lint.tree import Module, Scope
 
 _TORCH = "all_reduce all_gather all_gather_object all_gather_into_tensor _all_gather_base broadcast broadcast_object_list reduce reduce_scatter reduce_scatter_tensor _reduce_scatter_base scatter scatter_object_list gather gather_object barrier monitored_barrier all_to_all all_to_all_single all_reduce_coalesced init_process_group new_group new_subgroups new_subgroups_by_enumeration split_group"  # fmt: skip
@@ -37,7 +37,7 @@ COLLECTIVES: dict[str, str] = {
     DDP: "DistributedDataParallel()",
     FSDP: "FullyShardedDataParallel()",
 }  # fmt: skip
-_OF_SHARDED = frozenset({"get_model_state_dict", "get_state_dict", "get_optimizer_state_dict"})
+_OF_SHARDED = frozenset({"get_model_state_dict", "get_state_dict", "get_optimizer_state_dict", "set_model_state_dict", "set_state_dict"})  # fmt: skip
 _KERAS, _FITS = ("keras.Sequential.", "keras.Model."), (".fit", ".evaluate", ".predict")
 BARRIERS = frozenset({"barrier", "monitored_barrier", "wait_for_everyone"})
 POINT_TO_POINT = {f"torch.distributed.{name}": name for name in ("send", "recv", "isend", "irecv")}
@@ -86,8 +86,8 @@ class Collectives:
         """The collective over all ranks that a call is; None for others and for those of a smaller group."""
         name = self.inference.dotted(call.func, scope)
         found = COLLECTIVES.get(name or "")
-        if found in _OF_SHARDED and not self.synchronises(scope.module):
-            return None  # of a model that is not sharded here it is no collective
+        if found in _OF_SHARDED and not (call.args and self.forwards.is_sharded(call.args[0], scope)):
+            return None  # of a model that is not sharded yet, or elsewhere, it is no collective
         if found is not None:
             return None if self._has_group(call, found, scope) else found
         if (
@@ -143,6 +143,8 @@ class Collectives:
         rest = list(nodes)
         for number, node in enumerate(rest):
             if isinstance(node, ast.If) and (_jumps(node.body) or _jumps(node.orelse)):
+                if self._asks_nesting(node.test, scope):
+                    break  # `if inside > 0: return`: whether the rest runs depends on the callers
                 # One side leaves here: the longer of the two paths.
                 later = self.reached(rest[number + 1 :], scope, depth)
                 sides = [self.reached(block, scope, depth) for block in (node.body, node.orelse)]
@@ -153,6 +155,15 @@ class Collectives:
                 return [*found, *self._of_node(node.test, scope, depth), *max(paths, key=len)]
             found += self._of_node(node, scope, depth)
         return found
+
+    def _asks_nesting(self, test: ast.expr, scope: Scope) -> bool:
+        """Whether a condition reads a global that the project counts up and down, itself or by a function."""
+        for node in ast.walk(test):
+            function = self.inference.symbol(node.func, scope) if isinstance(node, ast.Call) else None
+            results = returns(function) if function is not None and function.is_function else []
+            if function is not None and any(_reads_counter(result, function.module) for result in results):
+                return True
+        return _reads_counter(test, scope.module)
 
     def _of_node(self, node: ast.AST, scope: Scope, depth: int) -> list[Operation]:
         """Of two branches the one with more operations: on one path only one of them runs."""
@@ -243,6 +254,12 @@ class Collectives:
             known = tuple(self.reached(body, function, depth))[:50]
             self._of_function[function] = known
         return known
+
+
+def _reads_counter(node: ast.AST, module: Module) -> bool:
+    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)} & module.scope.bindings.keys()
+    counts = [[b.node for b in module.scope.bindings[name] if b.kind == "augment"] for name in names]
+    return any({type(n.op) for n in found if isinstance(n, ast.AugAssign)} >= {ast.Add, ast.Sub} for found in counts)
 
 
 def _jumps(block: list[ast.stmt]) -> bool:

@@ -6,9 +6,10 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from phalanx.lint.collectives import Collectives, Operation
-from phalanx.lint.conditions import polarity
+from phalanx.lint.conditions import are_complements
 from phalanx.lint.ranks import Ranks
 from phalanx.lint.tree import Module, Scope
 
@@ -39,24 +40,26 @@ class Divergence:
 def divergences(module: Module, ranks: Ranks, collectives: Collectives) -> list[Divergence]:
     """All of a file at conditions on the rank."""
     return [
-        *_without_pairs(divergences_at(module, ranks.depends, collectives)),
+        *_without_pairs(divergences_at(module, ranks.depends, collectives, nested=True), ranks),
         *_decorated(module, ranks, collectives),
     ]
 
 
 def divergences_at(
-    module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives
+    module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives, *, nested: bool = False
 ) -> list[Divergence]:
-    """All of a file at conditions that may differ between ranks."""
+    """All of a file at conditions that may differ between ranks; `nested` counts exits that a second condition decides."""
     if not collectives.present(module):
         return []
-    finder = _Finder(module, differs, collectives)
+    finder = _Finder(module, differs, collectives, nested)
     return [*finder.branches(), *finder.expressions(), *finder.loops()]
 
 
 class _Finder:
-    def __init__(self, module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives) -> None:
-        self.module, self.differs, self.collectives = module, differs, collectives
+    def __init__(
+        self, module: Module, differs: Callable[[ast.expr, Scope], bool], collectives: Collectives, nested: bool
+    ) -> None:
+        self.module, self.differs, self.collectives, self.nested = module, differs, collectives, nested
 
     def branches(self) -> Iterator[Divergence]:
         for branch, scope in self.module.branches:
@@ -69,7 +72,7 @@ class _Finder:
     def _branch(self, branch: ast.If, scope: Scope) -> Iterator[Divergence]:
         body = self.collectives.reached(branch.body, scope)
         other = self.collectives.reached(branch.orelse, scope)
-        left, right = (self._leaves(block, scope, nested=True) for block in (branch.body, branch.orelse))
+        left, right = (self._leaves(block, scope, nested=self.nested) for block in (branch.body, branch.orelse))
         if "raise" in (left, right) or _excludes(branch):
             return
         leaves = ""
@@ -219,7 +222,7 @@ def _excludes(branch: ast.If) -> bool:
     )
 
 
-def _without_pairs(found: list[Divergence]) -> list[Divergence]:
+def _without_pairs(found: list[Divergence], ranks: Ranks) -> list[Divergence]:
     """Drop `if rank != 0: barrier()` … `if rank == 0: barrier()`: every rank makes exactly one of the two."""
     kept = []
     for item in found:
@@ -227,14 +230,9 @@ def _without_pairs(found: list[Divergence]) -> list[Divergence]:
             other is not item
             and other.operation.name == item.operation.name
             and other.scope is item.scope
-            and _complement(item.test, other.test)
+            and are_complements(item.test, other.test, partial(ranks.depends, scope=item.scope))
             for other in found
         )
         if not is_paired:
             kept.append(item)
     return kept
-
-
-def _complement(first: ast.expr, second: ast.expr) -> bool:
-    sides = [(polarity(first, rank), polarity(second, rank)) for rank in (0, 1)]
-    return all(a is not None and b is not None and a is not b for a, b in sides)

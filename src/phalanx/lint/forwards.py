@@ -6,7 +6,7 @@ import ast
 
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
 from phalanx.lint.resolve import Value
-from phalanx.lint.syntax import returns
+from phalanx.lint.syntax import parameters, position, returns
 from phalanx.lint.tree import Scope
 
 SHARDED = frozenset({FSDP, FULLY_SHARD})
@@ -31,20 +31,54 @@ class Forwards:
                 return "forward of the DDP model, which broadcasts its buffers,"
             if value.type == ENGINE and self._is_stage_3(value):
                 return "forward of the ZeRO-3 model"
-        if isinstance(model, ast.Name) and self._is_sharded_in_place(model.id, scope):
-            return "forward of the sharded model"
-        return None
+        return "forward of the sharded model" if self.is_sharded(model, scope) else None
 
-    def _is_sharded_in_place(self, name: str, scope: Scope) -> bool:
-        """`fully_shard(model)` as a statement changes the model itself."""
-        if "fully_shard" not in scope.module.source.text:
+    def is_sharded(self, model: ast.expr, scope: Scope, depth: int = _DEPTH) -> bool:
+        """Whether a model is known to be sharded where an expression names it: wrapped, or changed by `fully_shard`."""
+        if any(value.type in SHARDED for value in self.inference.values(model, scope)):
+            return True
+        if not depth or not self._shards_in_place(scope):
             return False
+        if self._is_sharded_before(model, scope):
+            return True
+        if isinstance(model, ast.Name):
+            found = self.inference.reaching(model.id, model, scope)
+        else:
+            found = self.inference.fields(model, scope) if isinstance(model, ast.Attribute) else []
+        sources = [(b.value, at) for b, at in found if b.kind == "assign" and b.value is not None and not b.path]
+        if isinstance(model, ast.Name):
+            sources += [i for b, at in found if b.kind == "param" for i in self.inference.handed(at, model.id)]
+        function = self.inference.symbol(model.func, scope) if isinstance(model, ast.Call) else None
+        if function is not None and function.is_function:
+            sources += [(result, function) for result in returns(function)]
+        return any(self.is_sharded(source, at, depth - 1) for source, at in sources)
+
+    def _shards_in_place(self, scope: Scope) -> bool:
+        return any("fully_shard" in module.source.text for module in self.inference.project.program(scope.module))
+
+    def _is_sharded_before(self, model: ast.expr, scope: Scope) -> bool:
+        """`fully_shard(model)` as a statement changes the model itself, also in a function that it is handed to."""
+        text = ast.unparse(model)
         return any(
             where is scope
             and bool(call.args)
-            and getattr(call.args[0], "id", "") == name
-            and self.inference.dotted(call.func, where) == FULLY_SHARD
+            and (call.end_lineno or 0, call.end_col_offset or 0) <= position(model)
+            and ast.unparse(call.args[0]) == text
+            and self._shards_first(call, scope)
             for call, where in scope.module.calls
+        )
+
+    def _shards_first(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether a call shards its first argument."""
+        if self.inference.dotted(call.func, scope) == FULLY_SHARD:
+            return True
+        function = self.inference.symbol(call.func, scope)
+        first = parameters(function)[:1] if function is not None and function.is_function else []
+        return function is not None and any(
+            where is function
+            and [getattr(item, "id", "") for item in inner.args[:1]] == first
+            and self.inference.dotted(inner.func, where) == FULLY_SHARD
+            for inner, where in function.module.calls
         )
 
     def _broadcasts(self, value: Value) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from phalanx.lint.conditions import asks_whether_distributed
+from phalanx.lint.conditions import asks_whether_distributed, is_looked_up
 from phalanx.lint.infer import Inference
 from phalanx.lint.rank_sources import (
     GLOBAL_CALLS,
@@ -72,8 +72,8 @@ class Ranks:
         if isinstance(node, ast.Subscript):
             return self._subscript(node, scope)
         if isinstance(node, ast.Compare):
-            if isinstance(node.left, ast.Tuple):
-                return False  # a key that is looked up
+            if isinstance(node.left, ast.Tuple) or is_looked_up(node, scope):
+                return False  # a key: every rank has kept its own at the same call
             return not asks_whether_distributed(node) and any(
                 self.depends(part, scope) for part in (node.left, *node.comparators)
             )
