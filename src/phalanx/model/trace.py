@@ -65,6 +65,7 @@ class TraceFile:
     truncated: bool = False
     host: str | None = None
     written_ns: int | None = None  # when, by its time stamp, which copying may have made later
+    gone: tuple[tuple[int, str], ...] = ()  # ranks that it calls dead or unreachable, and where each was
 
 
 @dataclass(frozen=True, slots=True)

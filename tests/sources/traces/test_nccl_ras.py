@@ -219,3 +219,37 @@ def test_missing_ranks_as_the_first_release_lists_them() -> None:
         + MISMATCH
     )
     assert sorted(trace.rank for trace in nccl_ras.read("ras.txt", text.encode())) == [0, 2]
+
+
+def absent(rank: int) -> dict[str, Any]:
+    return {"rank": rank, "host": "10.1.0.1", "pid": 41203, "cuda_dev": 3, "nvml_dev": 3, "status": {"unresponsive": True, "considered_dead": True}}  # fmt: skip
+
+
+def test_a_dead_process_is_named_where_the_counts_of_the_others_are_equal() -> None:
+    report = diagnose_inputs([from_text("ras.txt", HEAD.format(errors="INCOMPLETE") + DEAD)], load_rules())
+    assert report.verdict is not None
+    assert report.verdict.culprit_ranks == (3,)
+    assert "process 41203 on node 10.1.0.1" in report.verdict.headline
+
+
+@pytest.mark.parametrize("comma", [",", ""], ids=["2.29", "2.28"])
+def test_json_of_every_release_tells_who_is_missing(comma: str) -> None:
+    world = {"hash": "0xa", "size": 4, "ranks": [member(r, 0) for r in range(3)], "missing_ranks": [absent(3)]}
+    text = json.dumps({"nccl_version": "2.28.9", "communicators": [world]}, indent=2)
+    text = text.replace('"nvml_dev": 3,', f'"nvml_dev": 3{comma}')
+    report = diagnose_inputs([from_text("ras.json", text.replace('"Broadcast": 5', '"Broadcast": 0'))], load_rules())
+    assert report.verdict is not None
+    assert report.verdict.culprit_ranks == (3,)
+
+
+def test_nobody_is_accused_where_most_are_out_of_reach() -> None:
+    listed = "".join(f"  Rank {rank} -- GPU {rank} managed by process 7 on node n\n" for rank in (0, 1))
+    dead = DEAD.replace("  Rank 3 -- GPU 3 managed by process 41203 on node 10.1.0.1\n", listed)
+    report = diagnose_inputs([from_text("ras.txt", HEAD.format(errors="INCOMPLETE") + dead)], load_rules())
+    assert report.verdict is None
+
+
+def test_a_report_without_errors_is_said_beside_a_time_out() -> None:
+    log = "[rank0]:[E1118 10:00:00.000000001 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n"
+    report = diagnose_inputs([from_text("job.log", log), from_text("ras.txt", HEAD.format(errors="OK"))], load_rules())
+    assert any("all ranks answered" in item.what and "no rank is missing" in item.needs for item in report.not_checked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from phalanx.diagnosis.collective_analysis.mismatch import find_mismatches
 from phalanx.diagnosis.collective_analysis.moments import why_moving
-from phalanx.diagnosis.collective_analysis.observation import Break, Observation
+from phalanx.diagnosis.collective_analysis.observation import Break, Observation, observation
 from phalanx.diagnosis.collective_analysis.stalls import find_stalls
 from phalanx.diagnosis.collective_analysis.stragglers import find_stragglers
 from phalanx.diagnosis.collective_analysis.trace_state import trace_state_of
@@ -25,7 +25,17 @@ def observe(traces: Traces, unchecked: list[Unchecked] | None = None) -> list[Ob
         return mismatches  # who is missing, dead or behind after calls that did not fit is their victim
     moving = why_moving(traces, state)
     if moving is None:
-        return find_stalls(traces, state) or mismatches or find_stragglers(traces, state)
+        stalls = find_stalls(traces, state) or _find_gone(traces)
+        return stalls or mismatches or find_stragglers(traces, state)
     if unchecked is not None:
         unchecked.append(Unchecked(moving, "traces of all ranks, written while the job stands still"))
     return mismatches or find_stragglers(traces, state)
+
+
+def _find_gone(traces: Traces) -> list[Observation]:
+    """Ranks that a report calls dead although nobody is seen to wait for them: it tells of calls only where their counts differ."""
+    gone = dict(one for file in traces.files for one in file.gone)
+    others = tuple(sorted(traces.ranks - set(gone)))
+    if not gone or len(gone) >= len(others):  # where most are gone, it is the one that was asked that is cut off
+        return []
+    return [observation(Break.GONE, tuple(sorted(gone)), others, None, others[0], processes=tuple(gone.values()))]

@@ -14,6 +14,7 @@ class Break(StrEnum):
     """The ways in which a rank breaks formation: the ids of their facts, for each of which there is a rule."""
 
     NO_TRACE = "trace.missing"
+    GONE = "trace.gone"
     CUT_TRACE = "trace.cut"
     HOST = "trace.host-stalled"
     DEVICE = "trace.device-stalled"

@@ -53,6 +53,7 @@ FACTS = (
         "Another {what} at {call}{own?: {ranks} called {own}, while {waiting} called {common}}{sides?: {sides}; a tie}{backed?, as groups of the same kind did}",
         {**_WAIT, "what": "str", "own": "str", "common": "str", "sides": "names", "backed": "bool"},
     ),
+    _stall("gone", "NCCL's RAS cannot reach {ranks}: {processes}", {"waiting": "ranks", "processes": "names"}),
     FactType(
         "trace.straggler",
         "{ranks} is late by about {late} at {times} of {count} calls of its groups",

@@ -50,6 +50,7 @@ class FileFacts:
     times: tuple[int, int]  # when these were made, by the rank's clock
     first_kind: int  # where its kinds of calls begin in the batch's columns
     written_ns: int | None = None
+    gone: Sequence[tuple[int, str]] = ()
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ class Batch:
         facts = (trace.form, length, trace.dropped, trace.truncated, _fitting(trace.host), trace.world_size)
         # The first call and the last are kinds of their own, so the columns have their numbers also where there are rows.
         spans = (_span(trace.columns.get("order") or range(kinds)), _span(trace.columns.get("created_ns") or ()))
-        self.files.append(FileFacts(name, rank, *facts, status, *spans, first, written_ns))
+        self.files.append(FileFacts(name, rank, *facts, status, *spans, first, written_ns, trace.gone))
         self.unchecked.extend(trace.notes)
 
     def arrays(self) -> list[array[int]]:

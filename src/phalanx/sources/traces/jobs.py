@@ -158,7 +158,7 @@ def _traces(tables: Sequence[Table], job: _Job, said: tuple[Unchecked, ...]) -> 
 
 def _file(facts: FileFacts) -> TraceFile:
     said = (facts.form, facts.calls, facts.dropped, facts.truncated, facts.host, facts.written_ns)
-    return TraceFile(facts.name, facts.rank, *said)
+    return TraceFile(facts.name, facts.rank, *said, tuple((rank, where) for rank, where in facts.gone))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class RankTrace:
     truncated: bool = False
     host: str | None = None
     world_size: int | None = None
+    gone: Sequence[tuple[int, str]] = ()  # ranks that a report calls dead or unreachable, and where each was
     notes: Sequence[tuple[str, str]] = ()  # what of the file could not be judged, and what that would need
 
 

@@ -41,8 +41,11 @@ _LAUNCHED = re.compile(
     r"^\s+(?:\d+ ranks have|Rank (\d+) has) (?:launched up to operation (\d+)|not launched any operations)"
 )
 _CROWD = -1  # stands for the ranks that the text does not list: the largest crowd, which it names first
-_LISTED = re.compile(r"^\s+Rank (\d+) -- ")
+_LISTED = re.compile(r"^\s+Rank (\d+) -- (.*)$")
 _MISSING = re.compile(r"^\s+The missing ranks?: ([\d, -]+)$")  # NCCL 2.24; later releases list them
+# NCCL 2.28 leaves out the comma before the status of a missing rank.
+_NO_COMMA = re.compile(r'("nvml_dev": -?\d+)(?=\s+"status")')
+_ALL_WELL = re.compile(rb"^ +\d+(?: +[\d-]+){5} +RUNNING +OK *$", re.MULTILINE)
 _BEGINS = re.compile(r"^(?:NCCL version \S+ compiled with|Job summary$)", re.MULTILINE)
 # A report is one moment of a job that may be running: while some ranks have launched an operation, others are about to.
 _LEVEL = 1
@@ -56,6 +59,7 @@ class _Communicator:
     size: int
     counts: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     absent: set[int] = field(default_factory=set)
+    places: dict[int, str] = field(default_factory=dict)  # of those who are absent, as far as it is told
     worlds: dict[int, int] = field(default_factory=dict)  # own rank → rank of the job
     hosts: dict[int, str] = field(default_factory=dict)
 
@@ -71,6 +75,11 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
     """What the last report in the file tells of every rank that answered, and of two who did not move between them."""
     reports = [*_reports(data.decode("utf-8", "replace"))]
     known = reports[-1] if reports else []
+    if not known and _ALL_WELL.search(data):
+        raise UnreadableError(
+            "all ranks answered and had launched the same operations when it was made",
+            "a report made while the job hangs: if this one was, no rank is missing, and the network or a GPU has stopped",
+        )
     if not known:
         raise UnreadableError("it tells of no communicator", "a report of a job that has made one")
     still = _unmoved(reports[-2], known) if len(reports) > 1 else set()
@@ -85,12 +94,14 @@ def read(name: str, data: bytes) -> Iterator[RankTrace]:
         notes.append((text, "the report as JSON (`ncclras -f json`)"))
     groups, rows = _rows(kept, still)
     absent = {one.worlds[rank] for one in kept for rank in one.absent}
+    places = {one.worlds[rank]: place for one in kept for rank, place in one.places.items()}
+    gone = [(rank, places.get(rank, f"rank {rank}")) for rank in sorted(absent)]
     for rank in sorted(set(range(world.size)) - absent):
         own = rows.get(rank, [])
         columns = {key: [row[key] for row in own] for key in ("group", "seq", "op", "state")}
         host = next((one.hosts[r] for one in kept for r, w in one.worlds.items() if w == rank and r in one.hosts), None)
         yield RankTrace(
-            form=NAME, rank=rank, groups=groups, columns=columns, host=host, world_size=world.size, notes=notes if rank == 0 else ()
+            form=NAME, rank=rank, groups=groups, columns=columns, host=host, world_size=world.size, gone=gone, notes=notes if rank == 0 else ()
         )  # fmt: skip
 
 
@@ -156,6 +167,7 @@ def _reports(text: str) -> Iterator[list[_Communicator]]:
         for at, after in zip([0, *begins[1:]], [*begins[1:], len(text)], strict=True):
             yield _of_text(text[at:after])
         return
+    text = _NO_COMMA.sub(r"\1,", text)
     decoder, place = json.JSONDecoder(), 0
     while place < len(text) and (found := re.compile(r"\s*(?=\{)").match(text, place)):
         try:
@@ -178,7 +190,11 @@ def _of_json(report: dict[str, Any]) -> list[_Communicator]:
             made.hosts[rank] = str(member.get("host", ""))
             for op, count in (member.get("collective_counts") or {}).items():
                 made.counts[op][rank] = int(count)
-        made.absent = {int(member["rank"]) for member in one.get("missing_ranks", [])}
+        for member in one.get("missing_ranks", []):
+            made.absent.add(int(member["rank"]))
+            made.places[int(member["rank"])] = (
+                f"GPU {member.get('cuda_dev')} managed by process {member.get('pid')} on node {member.get('host')}"
+            )
         found.append(made)
         processes.append(where)
     if found:
@@ -215,6 +231,7 @@ def _of_text(text: str) -> list[_Communicator]:
         elif who := _LISTED.match(line):
             if section == "INCOMPLETE":
                 current.absent.add(int(who[1]))
+                current.places[int(who[1])] = who[2]
             elif op and listed is not None:
                 current.counts[op][int(who[1])] = listed
     for made in found.values():
