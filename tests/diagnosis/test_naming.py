@@ -142,3 +142,29 @@ def test_slurms_word_of_memory_is_about_the_one_rank_that_was_killed(diagnose: D
     verdict = diagnose({"job.log": log}).verdict
     assert verdict is not None
     assert (verdict.symptom, verdict.culprit_ranks) == ("fail.out-of-memory", (6,))
+
+
+def test_one_rank_of_a_nodes_folder_tells_the_ranks_of_the_others(diagnose: Diagnose) -> None:
+    table = "".join(
+        f"[0]:\n  time      : 2026-09-07_13:02:58\n  host      : {host}.cluster\n  rank      : {rank} (local_rank: {local})\n  exitcode  : {code} (pid: {rank})\n"
+        for host, rank, local, code in (("gpu2", 5, 1, 1),)
+    )
+    names = [f"{host}/none_1/attempt_0/{local}/stderr.log" for host in ("gpu1", "gpu2") for local in range(4)]
+    logs = dict.fromkeys(names, STEPS) | {"gpu2.log": table}
+    logs["gpu2/none_1/attempt_0/1/stderr.log"] += (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.\n"
+    )
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("fail.out-of-memory", (5,))
+
+
+def test_no_folder_of_a_node_is_taken_for_that_of_another(diagnose: Diagnose) -> None:
+    names = [f"{host}/none_1/attempt_0/{local}/stderr.log" for host in ("gpu1", "gpu2") for local in range(4)]
+    logs = dict.fromkeys(names, STEPS)
+    logs["gpu2/none_1/attempt_0/1/stderr.log"] += (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.\n"
+    )
+    verdict = diagnose(logs).verdict
+    assert verdict is not None
+    assert (verdict.symptom, verdict.culprit_ranks) == ("fail.out-of-memory", ())

@@ -1,4 +1,4 @@
-"""Several runs of a job in one file."""
+"""Several runs of a job, in one file or in the folders of its attempts."""
 
 from __future__ import annotations
 
@@ -33,3 +33,27 @@ def test_the_summaries_of_two_nodes_are_one_run(diagnose: Diagnose) -> None:
     assert report.verdict is not None
     assert report.verdict.symptom == "fail.out-of-memory"
     assert report.restarts == ()
+
+
+AGENT = "E0907 13:02:58.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 9) of binary: python\n"
+STEPS = "".join(f"step {step} loss 0.5\n" for step in range(40))
+
+
+def attempts(*last: str) -> dict[str, str]:
+    first = {"none_1/attempt_0/0/stderr.log": STEPS, "none_1/attempt_0/1/stderr.log": OOM}
+    return first | {f"none_1/attempt_1/{rank}/stderr.log": text for rank, text in enumerate(last)}
+
+
+def test_an_attempt_that_torchrun_made_up_for_is_no_failure(diagnose: Diagnose) -> None:
+    report = diagnose({"console.log": AGENT, **attempts(STEPS + "Training complete.\n", "")})
+    assert report.verdict is None
+    assert report.restarts == ("an earlier attempt in none_1/attempt_0",)
+
+
+def test_the_last_attempt_of_torchrun_is_judged(diagnose: Diagnose) -> None:
+    typo = TYPO.replace("[rank0]: ", "")
+    agent = AGENT + AGENT.replace("local_rank: 1", "local_rank: 0")
+    report = diagnose({"console.log": agent + summary(0, "14:10:00"), **attempts(typo, "")})
+    assert report.verdict is not None
+    assert (report.verdict.symptom, report.verdict.culprit_ranks) == ("build.import-error", (0,))
+    assert [found.symptom for found in report.findings if "memory" in found.symptom] == []

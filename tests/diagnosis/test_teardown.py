@@ -48,3 +48,11 @@ def test_a_finalizer_explains_nothing_after_another_failure() -> None:
     finalizer = event(EventKind.EXCEPTION, 5, "traceback", 0, "__del__")
     assert without_teardown([own, finalizer], []) == [own]
     assert without_teardown([finalizer], []) == [finalizer]
+
+
+def test_an_asynchronous_error_of_nccl_is_the_watchdogs_in_every_release(diagnose: Diagnose) -> None:
+    lost = "NCCL error: remote process exited or there was a network error, NCCL version 2.14.3\nncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\nLast error:\nsocketProgress: Connection closed by remote peer 10.0.0.2<4711>\n"
+    log = f"step 1 loss 0.5\nterminate called after throwing an instance of 'std::runtime_error'\n  what():  {lost}" * 2
+    report = diagnose({"job.log": log})
+    assert report.verdict is not None
+    assert report.verdict.rule == "CER004"

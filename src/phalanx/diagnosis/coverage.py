@@ -7,8 +7,10 @@ from phalanx.blame.quorum import is_majority
 from phalanx.diagnosis.claim import Claim
 from phalanx.diagnosis.history import History
 from phalanx.model import EventKind
+from phalanx.sources.readers.exits import CLOSING
 from phalanx.sources.readers.tracebacks import TRUNCATED
 
+_ENDS = (EventKind.TIMEOUT, EventKind.EXCEPTION, EventKind.EXIT)
 _HEAD = 5  # lines: a log that begins with the failure was cut out of a longer one
 _MOST = 7 / 8  # of the known ranks: an excerpt that has so many of them was not made rank by rank
 
@@ -40,7 +42,7 @@ def _is_excerpt(history: History) -> bool:
     """One file that begins with the failure and does not say how many ranks there are, with lines of only some of them."""
     if len(history.seen.files) != 1 or history.seen.files[0].world_sizes:
         return False
-    told = [event for event in history.seen.events if event.kind in (EventKind.TIMEOUT, EventKind.EXCEPTION)]
+    told = [event for event in history.seen.events if event.kind in _ENDS or event.source == CLOSING]
     speakers = [rank for rank in history.seen.files[0].ranks if rank is not None]
     begins = min((event.line for event in told), default=_HEAD + 1) <= _HEAD
     return begins and len(speakers) < _MOST * len(history.world.all_ranks) and not _are_summed_up(speakers, history)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import defaultdict
 from dataclasses import replace
 from itertools import zip_longest
 
 from phalanx.model import Event, EventKind
 from phalanx.sources import Observations
+from phalanx.sources.filenames import log_dir_place
 from phalanx.sources.readers.communicators import SOURCE as COMMUNICATOR
 from phalanx.sources.readers.communicators import WORKER
 
@@ -40,7 +42,7 @@ _BEFORE = 120  # lines of a traceback, at most
 
 def with_speakers(seen: Observations) -> Observations:
     """The same with the rank in every matched line that names a process or pod whose rank is known."""
-    seen = replace(seen, events=list(seen.events), matches=list(seen.matches))
+    seen = _with_node_folders(replace(seen, events=list(seen.events), matches=list(seen.matches)))
     _name_only_exception(seen)
     by_process = _ranks_by_process(seen)
     _name_tasks(seen, by_process)
@@ -65,6 +67,41 @@ def with_speakers(seen: Observations) -> Observations:
             known = named.setdefault(id(event), replace(event, rank=rank))
             seen.matches[index] = replace(match, event=known)
     return seen
+
+
+def _with_node_folders(seen: Observations) -> Observations:
+    """Ranks for the files of `torchrun --log-dir` of several nodes: a node's ranks follow one another, so that one of them,
+    named in its own file or in the launcher's table beside its host, tells all of its folder."""
+    places = {file.name: place for file in seen.files if (place := log_dir_place(file.name)) is not None}
+    begins: dict[str, set[int]] = defaultdict(set)
+    for file in seen.files:
+        if file.rank is not None and file.name in places:
+            begins[places[file.name][0]].add(file.rank - places[file.name][1])
+    for event in seen.events:
+        if event.kind is EventKind.EXIT and event.rank is not None and event.data.get("host"):
+            host = event.data["host"].partition(".")[0]
+            for folder in {folder for folder, _ in places.values() if host in re.split(r"[/.]", folder)}:
+                begins[folder].add(event.rank - event.data["local"])
+    ranks = {name: min(begins[folder]) + own for name, (folder, own) in places.items() if len(begins[folder]) == 1}
+    new = {file.name: ranks[file.name] for file in seen.files if file.rank is None and file.name in ranks}
+    if not new:
+        return seen
+    given = {id(event): _in_file(event, new) for event in seen.events}
+    return replace(
+        seen,
+        files=[
+            replace(file, rank=new[file.name], ranks={new.get(file.name) if rank is None else rank: entry for rank, entry in file.ranks.items()})
+            if file.name in new
+            else file
+            for file in seen.files
+        ],
+        events=[given[id(event)] for event in seen.events],
+        matches=[replace(one, event=given.get(id(one.event)) or _in_file(one.event, new)) for one in seen.matches],
+    )  # fmt: skip
+
+
+def _in_file(event: Event, ranks: dict[str, int]) -> Event:
+    return replace(event, rank=ranks[event.file]) if event.rank is None and event.file in ranks else event
 
 
 def _killed(seen: Observations) -> set[int]:

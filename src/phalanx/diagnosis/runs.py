@@ -1,11 +1,14 @@
-"""Several runs of a job in one file, appended by a shell or a scheduler: the last one is judged, the earlier ones are listed.
+"""Several runs of a job: the last one is judged, the earlier ones are listed.
 
 torchrun prints one summary when it gives up, in which every rank stands once. A rank that stands in a second one has been
-started again by somebody else.
+started again by somebody else, who appended to the file. Where torchrun restarts ranks itself, `--log-dir` gets a folder
+`attempt_1` beside `attempt_0`.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,9 +16,13 @@ from phalanx.model import Event, EventKind
 from phalanx.model.ranks import name_ranks
 from phalanx.sources import Observations
 
+_ATTEMPT = re.compile(r"^(?P<log>(?:.*/)?)attempt_(?P<number>\d+)/")
+_OF_AGENT = "failed (exitcode: "
+
 
 def last_run(seen: Observations) -> tuple[Observations, tuple[str, ...]]:
-    """What belongs to the last run of each file, and a line on each earlier one."""
+    """What belongs to the last attempt and the last run of each file, and a line on each earlier one."""
+    seen, restarted = _last_attempt(seen)
     ends: dict[str, int] = {}
     told: list[str] = []
     for file in seen.files:
@@ -26,10 +33,32 @@ def last_run(seen: Observations) -> tuple[Observations, tuple[str, ...]]:
             ranks = name_ranks(event.rank for event in summary if event.rank is not None)
             told.append(f"an earlier run in {file.name}, up to line {summary[-1].line}: {ranks} ended with {codes}")
     if not ends:
-        return seen, ()
+        return seen, restarted
     events = [event for event in seen.events if event.line > ends.get(event.file, -1)]
     matches = [match for match in seen.matches if match.event.line > ends.get(match.event.file, -1)]
-    return replace(seen, events=events, matches=matches), tuple(told)
+    return replace(seen, events=events, matches=matches), (*restarted, *told)
+
+
+def _last_attempt(seen: Observations) -> tuple[Observations, tuple[str, ...]]:
+    """What the last of torchrun's attempts wrote. Of each earlier one an agent's console tells one exit, first of all."""
+    of = {
+        file.name: (found["log"], int(found["number"])) for file in seen.files if (found := _ATTEMPT.match(file.name))
+    }
+    last = {log: max(number for other, number in of.values() if other == log) for log, _ in of.values()}
+    earlier = {name for name, (log, number) in of.items() if number < last[log]}
+    if not earlier:
+        return seen, ()
+    told = sorted({f"an earlier attempt in {log}attempt_{number}" for log, number in of.values() if number < last[log]})
+    files = [file for file in seen.files if file.name not in earlier]
+    of_agents: dict[str, list[Event]] = defaultdict(list)
+    for event in seen.events:
+        if event.kind is EventKind.EXIT and event.file not in of and _OF_AGENT in event.text:
+            of_agents[event.file].append(event)
+    restarts = max(last.values())
+    over = {id(event) for exits in of_agents.values() for event in sorted(exits, key=lambda one: one.line)[:restarts]}
+    events = [event for event in seen.events if event.file not in earlier and id(event) not in over]
+    matches = [match for match in seen.matches if match.event.file not in earlier]
+    return replace(seen, files=files, events=events, matches=matches), tuple(told)
 
 
 def _summaries(events: Sequence[Event]) -> list[list[Event]]:

@@ -39,20 +39,26 @@ def unexplained(claims: Sequence[Claim], history: History) -> list[Claim]:
 def _last_exceptions(claims: Sequence[Claim], history: History) -> Iterable[Event]:
     """Of each speaker of whom no rule says why it failed, the last exception that it did not get over."""
     explained = {(proof.event.file, proof.event.line) for claim in claims for proof in claim.proofs}
-    told: set[tuple[str, int | None]] = set()
+    told: dict[tuple[str, int | None], int] = {}  # from which line on a rule says why it failed
     suffered: dict[tuple[str, int | None], int] = {}  # where a rank first said, by a rule, that it lost its peers
-    for depth, event in ((claim.depth, proof.event) for claim in claims if claim.fatal for proof in claim.roots):
+    for claim, event in ((one, proof.event) for one in claims if one.fatal for proof in one.roots):
         speaker = (event.file, event.rank)
-        if depth is Claims.VICTIM:
+        if claim.depth is Claims.VICTIM:
             suffered[speaker] = min(event.line, suffered.get(speaker, event.line))
         else:
-            told.add(speaker)
+            # Lines without a rank are of several: who raised before others gave up waiting is not one of those.
+            start = event.line if event.rank is None and claim.symptom == "perf.hang" else 0
+            told[speaker] = min(start, told.get(speaker, start))
     last: dict[tuple[str, int | None], Event] = {}
     for event in history.exceptions:
         speaker = (event.file, event.rank)
         if event.rank is not None and event.line > suffered.get(speaker, event.line):
             continue  # what a rank raises after that is what follows from it
-        if speaker in told or (event.file, event.line) in explained or history.went_on_after(event):
+        if (
+            event.line >= told.get(speaker, event.line + 1)
+            or (event.file, event.line) in explained
+            or history.went_on_after(event)
+        ):
             continue
         if (_only_passes_on(event) and len(history.exceptions) > 1) or _is_launchers_own(event):
             continue

@@ -184,7 +184,7 @@ class _FileReader:
     @property
     def may_be_report(self) -> bool:
         """Nobody names a report after a rank."""
-        return self._survey.rank is None
+        return self._survey.rank is None and not self.is_local
 
     def end(self, reduction: Reduction | None) -> None:
         """Mark what was cut out of a report: who is not in it may just not have been pasted."""

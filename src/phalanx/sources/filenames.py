@@ -38,18 +38,25 @@ def ranks_of_files(names: Sequence[str]) -> dict[str, int]:
     found.update(_ranks_of_roles(roles))
     rest = [name for name in names if name not in found]
     found.update(_ranks_by_template(rest))
-    return found
+    local = local_ranks(names)
+    return {name: rank for name, rank in found.items() if name not in local}
+
+
+def log_dir_place(name: str) -> tuple[str, int] | None:
+    """The folder that one agent of torchrun was given by `--log-dir`, and the rank within its node; None for other files."""
+    path = _stripped(name)
+    match = _TORCHRUN.search(path)
+    return (path[: match.start()], int(match["rank"])) if match is not None else None
 
 
 def local_ranks(names: Sequence[str]) -> frozenset[str]:
     """Files of `torchrun --log-dir` whose number is only the rank within their node: several folders have the same ones."""
-    folders: dict[str, set[str]] = defaultdict(set)
-    numbered: dict[str, str] = {}
+    folders: dict[int, set[str]] = defaultdict(set)
+    numbered: dict[str, int] = {}
     for name in names:
-        path = _stripped(name)
-        if (match := _TORCHRUN.search(path)) is not None:
-            numbered[name] = match["rank"]
-            folders[match["rank"]].add(path[: match.start()])
+        if (place := log_dir_place(name)) is not None:
+            numbered[name] = place[1]
+            folders[place[1]].add(place[0])
     return frozenset(name for name, rank in numbered.items() if len(folders[rank]) > 1)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from phalanx.model import Event, EventKind
@@ -39,6 +40,7 @@ CLOSING = "closing-signal"  # the launcher ends a process that still runs
 _CLOSES = lazy(r"Sending process (?P<pid>\d+) closing signal SIG")
 _TORCHRUN_RANK = lazy(r"^\s*rank\s*:\s*(?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
 _TORCHRUN_TIME = lazy(r"^\s*time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
+_TORCHRUN_HOST = lazy(r"^\s*host\s*:\s*(?P<host>[\w.-]+)")
 _TORCHRUN_CODE = lazy(r"^\s*exitcode\s*:\s*(?P<code>-?\d+)(?: \(pid: (?P<pid>\d+)\))?")
 _ONE_LINE: tuple[re.Pattern[str], ...] = (
     lazy(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
@@ -78,7 +80,9 @@ def _of_torchrun(window: Window) -> Iterator[Event] | None:
         if code := _TORCHRUN_CODE.match(following):
             said = f"rank {match['rank']} exited with {code['code']}"
             pid = int(code["pid"]) if code["pid"] else None
-            return iter((_exit(window, int(match["rank"]), int(code["code"]), said, pid, _time_above(window)),))
+            event = _exit(window, int(match["rank"]), int(code["code"]), said, pid, _time_above(window))
+            host = next((found["host"] for text in window.preceding(2) if (found := _TORCHRUN_HOST.match(text))), None)
+            return iter((replace(event, data={**event.data, "host": host, "local": int(match["local"])}),))
     return iter(())
 
 

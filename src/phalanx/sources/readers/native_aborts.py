@@ -18,7 +18,8 @@ TRIGGERS = ("terminate called after throwing", "Fatal Python error:", "terminati
 
 _THROWN = re.compile(r"instance of '(?P<type>[^']+)'|uncaught exception of type (?P<other>[\w:]+)")
 # The watchdog announced it before: what its process prints while it is taken down explains nothing more.
-ANNOUNCED = re.compile(r"[Ww]atchdog (?:caught|thread terminated)|[Cc]aught collective operation timeout")
+# `NCCL error: ` is its text for an asynchronous error (before PyTorch 2.1 a std::runtime_error); calls fail with `NCCL error in: `.
+ANNOUNCED = re.compile(r"[Ww]atchdog (?:caught|thread terminated)|[Cc]aught collective operation timeout|^NCCL error: ")
 # Only the watchdog's thread lets it escape, after it has said why in a line of its own: Python catches it elsewhere.
 _WATCHDOGS = "c10::DistBackendError"
 

@@ -165,8 +165,10 @@ def _source_line(line: tuple[int, str] | None, in_group: bool, *, is_flat: bool)
 
 
 def looks_like_exception(name: str) -> bool:
-    """True for what classes of exceptions are called."""
-    return name.endswith(("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group"))
+    """True for what classes of exceptions are called; NCCL's results (`ncclRemoteError: …`) are a part of a message."""
+    return not name.startswith("nccl") and name.endswith(
+        ("Error", "Exception", "Interrupt", "Exit", "Iteration", "Warning", "Group")
+    )
 
 
 def _message(lines: _Lines, index: int, first: str, in_group: bool) -> str:

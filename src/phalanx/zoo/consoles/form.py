@@ -80,8 +80,9 @@ class Form:
         """File names and texts."""
         parts: dict[str, list[str]] = {}
         if self.has_rank_files:  # a rank that printed nothing leaves an empty file
-            for rank in sorted(self.covers(stage)):
-                parts[self.file(Line(0, "rank", stage.job.node(rank), rank, ""), stage)] = []
+            for at in (0.0, *stage.restarts):
+                for rank in sorted(self.covers(stage)):
+                    parts[self.file(Line(at, "rank", stage.job.node(rank), rank, ""), stage)] = []
         for line in kept:
             kernel = line.source == "kernel"
             name = f"dmesg-{stage.job.hosts[line.node]}.log" if kernel else self.file(line, stage)

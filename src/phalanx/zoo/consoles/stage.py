@@ -46,6 +46,7 @@ class Stage:
     steps: int = 0
     lines: list[Line] = field(default_factory=list)
     deaths: list[tuple[float, int, int]] = field(default_factory=list)
+    restarts: list[float] = field(default_factory=list)  # when the elastic agent starts the group again
 
     def when(self, at: float) -> datetime:
         return EPOCH + timedelta(days=self.job.seed % 200, seconds=at + self.job.seed % 40000)

@@ -14,7 +14,8 @@ def _log_dir(line: Line, stage: Stage) -> str:
         return by_node(line, stage)
     run = f"none_{stage.job.seed % 100000:05d}"
     node = f"{stage.job.hosts[line.node]}/" if stage.job.nodes > 1 else ""
-    return f"{node}{run}/attempt_0/{stage.job.local(line.rank)}/stderr.log"
+    attempt = sum(at <= line.at for at in stage.restarts)
+    return f"{node}{run}/attempt_{attempt}/{stage.job.local(line.rank)}/stderr.log"
 
 
 FORMS = (

@@ -145,6 +145,7 @@ def _healthy_restart(stage: Stage) -> tuple[int, ...]:
     stage.agent(0, failed, at=stage.clock + 1)
     stage.agent(0, stage.launch("torchrun.restart", agent=agent, left=2), at=stage.clock + 1.1)
     stage.clock += 30
+    stage.restarts.append(stage.clock)
     acts.start(stage)
     acts.train(stage, 120, first=stage.steps - 20)
     trainers.finish(stage)

@@ -124,15 +124,15 @@ def _duplicate(stage: Stage) -> tuple[int, ...]:
 
 
 def _compares_versions(stage: Stage) -> bool:
-    """Before 2.25 NCCL only says that the sizes of a message differ."""
-    return tuple(map(int, stage.job.nccl.split("."))) >= (2, 25)
+    """Before 2.23 NCCL only says that the sizes of a message differ."""
+    return tuple(map(int, stage.job.nccl.split("."))) >= (2, 23)
 
 
 def _versions(stage: Stage, rank: int) -> str:
     other = (rank + stage.job.per_node) % stage.job.world
     return stage.nccl(
         rank,
-        "init.mismatch",
+        "init.mismatch" if _compares_versions(stage) else "bootstrap.truncated",
         tells="what why" if _compares_versions(stage) else "what",
         received=104,
         expected=96,
