@@ -58,11 +58,11 @@ class Forwards:
 
     def _is_sharded_before(self, model: ast.expr, scope: Scope) -> bool:
         """`fully_shard(model)` as a statement changes the model itself, also in a function that it is handed to."""
-        text = ast.unparse(model)
+        text, owner = ast.unparse(model), scope.function.owner if scope.function is not None else None
+        methods = [f for f in scope.module.functions if f.owner is owner] if text.startswith("self.") else []
         return any(
-            where is scope
-            and bool(call.args)
-            and (call.end_lineno or 0, call.end_col_offset or 0) <= position(model)
+            bool(call.args)
+            and (where in methods if where is not scope else _end(call) <= position(model))
             and ast.unparse(call.args[0]) == text
             and self._shards_first(call, scope)
             for call, where in scope.module.calls
@@ -137,6 +137,10 @@ class Forwards:
         zero = _item(config, "zero_optimization")
         stage = _item(zero, "stage")
         return isinstance(stage, ast.Constant) and stage.value == 3
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _item(node: ast.expr | None, key: str) -> ast.expr | None:

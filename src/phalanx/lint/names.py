@@ -30,6 +30,8 @@ _PREFIXES = (
     ("lightning.trainer.", "lightning."),
     ("lightning.core.module.", "lightning."),
     ("lightning.core.", "lightning."),
+    ("lightning.callbacks.callback.", "lightning."),
+    ("lightning.callbacks.Callback", "lightning.Callback"),
     ("accelerate.accelerator.", "accelerate."),
     ("accelerate.state.", "accelerate."),
     ("transformers.trainer.", "transformers."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.resolve import Value
 from phalanx.lint.rule import Edit
 from phalanx.lint.syntax import returns
 from phalanx.lint.tree import Scope
@@ -89,6 +90,27 @@ def calls_below(nodes: list[ast.stmt]) -> Iterator[ast.Call]:
         for item in ast.walk(node):
             if isinstance(item, ast.Call):
                 yield item
+
+
+def repeats(
+    node: ast.AST, scope: Scope, context: Context, asks: Callable[[list[ast.stmt], Scope], bool], depth: int = 3
+) -> bool:
+    """Whether a node runs in a loop whose body is as asked for: of its own function, or of one that calls it."""
+    if any(asks(loop.body, scope) for loop in context.loops_around(node)):
+        return True
+    callers = context.inference.callers(scope.function) if scope.function is not None and depth else []
+    return any(repeats(call, at, context.space.context(at.module), asks, depth - 1) for call, at in callers[:4])
+
+
+def is_module(value: Value, context: Context) -> bool:
+    """Whether a value is a wrapper, a layer or a model, and not what one of its methods gives."""
+    func = value.node.func if isinstance(value.node, ast.Call) else None
+    if func is None or (isinstance(func, ast.Attribute) and context.values(func.value, value.scope)):
+        return False
+    if value.type.startswith(("torch.nn.", "torchvision.models.")):
+        return value.type.startswith("torchvision.") or value.type.rpartition(".")[2][:1].isupper()
+    owner = context.inference.symbol(func, value.scope)
+    return owner is not None and "torch.nn.Module" in context.inference.bases(owner)
 
 
 def is_without_gradients(context: Context, node: ast.AST) -> bool:

@@ -22,9 +22,9 @@ _ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "nod
 _NAMES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "proc_rank", "is_master", "is_main_process", "is_rank0", "is_chief", "ddp_rank", "ddp_local_rank", "master_process", "local_process_index"})  # fmt: skip
 _MARKS = ("rank_zero", "rank0", "main_process", "master_only", "on_main", "zero_rank", "zero_only")
 _PURE = frozenset({"int", "bool", "str", "float", "len", "abs", "min", "max", "any", "all", "not", "range"})
-_VALUES = ("numpy.", "math.", "builtins.sorted", "builtins.sum", "builtins.set", "builtins.list", "builtins.tuple")
+_VALUES = ("numpy.", "math.", "builtins.sorted", "builtins.sum", "builtins.set", "builtins.list", "builtins.tuple", "builtins.enumerate", "builtins.dict")  # fmt: skip
 _METHODS = frozenset(
-    {"item", "copy", "tolist", "astype", "split", "strip", "numel", "sum", "max", "min", "mean", "clone"}
+    {"item", "copy", "tolist", "astype", "split", "strip", "numel", "sum", "max", "min", "mean", "clone", "unique"}
 )
 _DEPTH = 10
 
@@ -82,7 +82,7 @@ class Ranks:
                 self.depends(child, scope) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
             )
         if isinstance(
-            node, (ast.ListComp, ast.GeneratorExp)
+            node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
         ):  # `[f for i, f in enumerate(files) if i % world == rank]`
             chosen = (part for loop in node.generators for part in (loop.iter, *loop.ifs))
             return any(self.depends(part, scope) for part in chosen)
@@ -218,7 +218,8 @@ class Ranks:
             b.value is not None and self._element(b.value, b.path, at) for b, at in self.inference.items(node, scope)
         ):
             return True
-        return self.depends(node.slice, scope) or (key is None and self.depends(node.value, scope))
+        is_column = isinstance(key, str) and isinstance(self.inference.origin(node.value, scope)[0], ast.Subscript)
+        return self.depends(node.slice, scope) or ((key is None or is_column) and self.depends(node.value, scope))
 
     # Code that only some ranks run
 

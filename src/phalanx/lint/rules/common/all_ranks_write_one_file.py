@@ -42,6 +42,7 @@ from phalanx.lint.context import Calls, Context
 from phalanx.lint.patterns import has_rest
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import argument
+from phalanx.lint.trainers import trains_on_many
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -54,16 +55,19 @@ RULE = Rule(
 )
 
 _DEPTH = 5
+_HOOKED = frozenset({"lightning.LightningModule", "lightning.Callback"})  # their hooks run on every rank
 
 
 def check(context: Context) -> Iterator[Hit]:
     """Unguarded writes with a path that does not depend on the rank."""
     if not (
-        context.sets_up_torch or context.calls("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
+        context.sets_up_torch
+        or context.calls("horovod.torch.init", "horovod.tensorflow.init", "horovod.keras.init")
+        or trains_on_many(context)
     ):
         return
     for call, scope in (
-        *context.calls("torch.save", "pickle.dump", "joblib.dump", "numpy.save", "numpy.savez"),
+        *context.calls("torch.save", "pickle.dump", "json.dump", "joblib.dump", "numpy.save", "numpy.savez"),
         *_models(context),
     ):
         is_first = context.name(call.func, scope).startswith(("numpy.", "keras."))
@@ -94,6 +98,8 @@ def _runs_on_ranks(context: Context, scope: Scope, depth: int) -> bool:
         return not context.calls("torch.multiprocessing.spawn") and not context.is_main_of_spawn(scope)
     if context.is_main_of_spawn(scope):
         return False
+    if function.owner is not None and context.inference.bases(function.owner) & _HOOKED:
+        return getattr(function.node, "name", "").startswith("on_") and trains_on_many(context)
     calls = context.inference.callers(function)
     return (
         bool(calls)

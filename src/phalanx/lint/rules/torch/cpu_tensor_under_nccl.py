@@ -60,9 +60,9 @@ _TENSORS = ("torch.distributed.all_reduce", "torch.distributed.broadcast", "torc
 
 def check(context: Context) -> Iterator[Hit]:
     """Collectives over the default group."""
-    if context.backends != {"nccl"} or context.mentions(
-        "set_default_device", "set_default_tensor_type", "torch.device("
-    ):
+    if context.backends != {"nccl"} or context.mentions("set_default_device", "set_default_tensor_type"):
+        return
+    if any(_enters_device(other) for other in context.contexts):
         return
     for call, scope in context.calls(*_TENSORS):
         tensor = call.args[0] if call.args and context.collectives.operation(call, scope) else None
@@ -73,6 +73,14 @@ def check(context: Context) -> Iterator[Hit]:
                 f"`{context.text(tensor or call)}` is on the CPU, but the backend is NCCL",
                 also=((context.module.file, maker.lineno, context.module.line(maker.lineno)),),
             )
+
+
+def _enters_device(context: Context) -> bool:
+    """`with torch.device("cuda"):` makes tensors there."""
+    entered = (
+        (i.context_expr, s) for w, s in context.module.nodes[ast.With] if isinstance(w, ast.With) for i in w.items
+    )
+    return any(context.is_a(item, scope, "torch.device") for item, scope in entered)
 
 
 def _maker(node: ast.expr, context: Context, scope: Scope) -> ast.Call | None:

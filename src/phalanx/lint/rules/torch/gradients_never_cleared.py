@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import calls_below
+from phalanx.lint.patterns import repeats
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -57,15 +57,11 @@ def check(context: Context) -> Iterator[Hit]:
     ):
         return
     for call, scope in context.methods("step"):
-        values = context.values(getattr(call.func, "value", None), scope)
+        stepped = call.args[0] if len(call.args) == 1 else getattr(call.func, "value", None)  # `scaler.step(optimizer)`
+        values = context.values(stepped, scope)
         is_optimizer = bool(values) and all(
             v.type.startswith("torch.optim.") and "lr_scheduler" not in v.type and "LBFGS" not in v.type for v in values
         )
-        loops = context.loops_around(call)
-        if (
-            is_optimizer
-            and loops
-            and any(getattr(c.func, "attr", "") == "backward" for c in calls_below(loops[0].body))
-        ):
+        if is_optimizer and repeats(call, scope, context, context.trains):
             yield Hit(call, "The optimizer steps, but gradients are never set to zero")
             return

@@ -37,7 +37,8 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import keyword, names_in
+from phalanx.lint.patterns import is_module, is_without_gradients, keyword, names_in
+from phalanx.lint.resolve import Value
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -65,6 +66,60 @@ def check(context: Context) -> Iterator[Hit]:
         ]
         if len(inner) == 1 and _carries(inner[0].value, target.id) and _is_top(inner[0], loops[0], context):
             yield Hit(inner[0], f"`{target.id}` carries the graph of the step before into this backward pass")
+    yield from _states(context)
+
+
+def _states(context: Context) -> Iterator[Hit]:
+    """`out, state = model(x, state)` in each step: the state's graph is that of the step before."""
+    for node, scope in context.module.nodes[ast.Assign]:
+        call = node.value if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(call, ast.Call) or is_without_gradients(context, node):
+            continue
+        given = {ast.unparse(item) for item in call.args if isinstance(item, (ast.Name, ast.Attribute))}
+        targets = [t for one in node.targets for t in getattr(one, "elts", [one])]
+        state = next((t for t in targets if ast.unparse(t) in given), None)
+        models = context.values(call.func, scope) if state is not None else ()
+        if state is None or not models or not all(is_module(value, context) for value in models):
+            continue
+        owner = context.inference.owner_of(scope)
+        is_field = getattr(getattr(state, "value", None), "id", "") == "self"
+        loops = context.loops_around(node)
+        region = owner.node if is_field and owner is not None else loops[0] if loops else None
+        is_step = (
+            context.trains(scope.body, scope) if is_field else bool(loops) and context.trains(loops[0].body, scope)
+        )
+        if region is not None and is_step and _is_kept(state, node, region) and not _lets_go(models, region, context):
+            text = (
+                f"`{ast.unparse(state)}` comes from the step before with its graph, which that backward pass has freed"
+            )
+            yield Hit(node, text)
+
+
+def _is_kept(state: ast.expr, node: ast.Assign, region: ast.AST) -> bool:
+    """Whether nothing else in the loop or class, but what makes the object, gives the state a value, except None."""
+    name, rest = ast.unparse(state), [region]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            continue
+        if isinstance(item, ast.Assign) and item is not node and not isinstance(item.value, ast.Constant):
+            stored = [t for one in item.targets for t in getattr(one, "elts", [one])]
+            if any(ast.unparse(target) == name for target in stored):
+                return False
+        rest += ast.iter_child_nodes(item)
+    return True
+
+
+def _lets_go(models: tuple[Value, ...], region: ast.AST, context: Context) -> bool:
+    """Whether the loop, or the model itself, detaches something, or keeps graphs on purpose."""
+    made = [
+        context.inference.symbol(v.node.func, v.scope)
+        for m in models
+        for v in (m, *context.inference.inner(m))
+        if isinstance(v.node, ast.Call)
+    ]
+    texts = [ast.unparse(node) for node in (region, *(owner.node for owner in made if owner is not None))]
+    return any(word in text for text in texts for word in ("detach", "retain_graph", ".data", "no_grad"))
 
 
 def _assigns(node: ast.Assign, name: str) -> bool:

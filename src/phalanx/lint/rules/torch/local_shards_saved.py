@@ -45,6 +45,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import FSDP, FULLY_SHARD
+from phalanx.lint.patterns import states_in
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -53,7 +54,7 @@ RULE = Rule(
     cause="sharded-checkpoint-misread",
     pattern="save-single-device-weights-only",
     do="Gather the whole tensors on all ranks (`full_tensor()`, or `get_model_state_dict` with `full_state_dict=True`) and save them on rank 0; or use `torch.distributed.checkpoint`.",
-    needs=("to_local",),
+    needs=("to_local", "fully_shard"),
 )
 
 
@@ -66,3 +67,10 @@ def check(context: Context) -> Iterator[Hit]:
         found = [made for made, _ in context.origins(first, scope)]
         if any(".to_local()" in ast.unparse(item) for item in found):
             yield Hit(call, "Only this rank's shards (`to_local()`) are saved; no plain model can load them")
+            continue
+        for model in states_in(first, context, scope) if first is not None else ():
+            where = context.module.scope_of(model)
+            is_inner = context.collectives.forwards.is_sharded(model, where) and not context.is_a(model, where, FSDP)
+            if is_inner and context.guard(call, scope) is not None:
+                text = f"`{context.text(model)}.state_dict()` holds only this rank's shards, and one rank saves it"
+                yield Hit(call, text)

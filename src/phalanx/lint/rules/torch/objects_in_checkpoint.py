@@ -37,9 +37,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from phalanx.lint.context import Context
-from phalanx.lint.patterns import has_rest, keyword
+from phalanx.lint.context import Calls, Context
+from phalanx.lint.patterns import has_rest, is_module, keyword
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -55,10 +56,10 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """What dictionaries that are saved hold, if the program loads with the default."""
-    loads = [call for call, _ in context.calls_in_program("torch.load")]
+    loads = context.calls_in_program("torch.load")
     if (
         not loads
-        or any(keyword(call, "weights_only") is not None or has_rest(call) for call in loads)
+        or any(keyword(call, "weights_only") is not None or has_rest(call) for call, _ in loads)
         or context.mentions("add_safe_globals", "safe_globals")
     ):
         return
@@ -69,8 +70,21 @@ def check(context: Context) -> Iterator[Hit]:
                 yield Hit(
                     item, f"`{context.text(item)}` is an argparse.Namespace, which `torch.load` refuses by default"
                 )
+            elif values and all(is_module(v, context) for v in values) and _is_loaded(call, scope, loads, context):
+                do = "Save `state_dict()` of the inner model (`model.module`), and load that into a model that was built anew."
+                yield Hit(
+                    item, f"`{context.text(item)}` is a whole model, which `torch.load` refuses by default", do=do
+                )
+
+
+def _is_loaded(save: ast.Call, scope: Scope, loads: Calls, context: Context) -> bool:
+    """Whether some `torch.load` may read the file of a `torch.save`: not if both name different files."""
+    path = context.constant(argument(save, 1, "f"), scope)
+    read = [context.constant(argument(call, 0, "f"), where) for call, where in loads]
+    return path is None or any(other is None or other == path for other in read)
 
 
 def _entries(node: ast.expr | None, context: Context, scope: Scope) -> list[tuple[ast.expr, Scope]]:
     found = context.origins(node, scope)
-    return [(value, where) for made, where in found if isinstance(made, ast.Dict) for value in made.values]
+    whole = [(node, scope)] if node is not None else []
+    return [*whole, *((value, where) for made, where in found if isinstance(made, ast.Dict) for value in made.values)]

@@ -1,7 +1,7 @@
-"""Every worker or rank reads the whole stream.
+"""Every worker reads the whole stream of its rank.
 
 ## What it does
-Finds IterableDataset classes that ask neither for the worker nor for the rank, used with several workers.
+Finds IterableDataset classes that do not ask for the worker, used with several workers.
 
 ## Why is this bad?
 Each worker process has its own copy of the data set and yields all of it: every sample comes `num_workers` times, and
@@ -55,7 +55,8 @@ RULE = Rule(
     is_distributed=False,
 )
 
-_ASKS = ("worker_info", "worker_id", "rank", "shard", "split_by", "num_workers")
+_ASKS = ("worker", "split_by", ".shard(")
+_DRAWS = ("randn(", "randint(", "rand(", "random.random(", "normal(", "uniform(")  # workers draw with different seeds
 
 
 def check(context: Context) -> Iterator[Hit]:
@@ -69,7 +70,9 @@ def check(context: Context) -> Iterator[Hit]:
             owner = context.inference.symbol(made.func, value.scope) if isinstance(made, ast.Call) else None
             if owner is None or "torch.utils.data.IterableDataset" not in context.inference.bases(owner):
                 continue
-            if not any(word in ast.unparse(owner.node) for word in _ASKS):
+            if not any(word in ast.unparse(owner.node) for word in (*_ASKS, *_DRAWS)) and not context.mentions(
+                "get_worker_info(", "worker_id"
+            ):
                 yield Hit(
-                    call, f"Each of the {workers} workers yields the whole of `{getattr(owner.node, 'name', '')}`"
+                    call, f"Each of the {workers} workers yields all of its rank's `{getattr(owner.node, 'name', '')}`"
                 )
