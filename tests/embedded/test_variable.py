@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from phalanx import diagnose
 from phalanx.model import bundle as layout
 from tests.embedded.jobs import TRAIN, bundles, run_job, torchrun
 from tests.needs import needs_torch
@@ -98,6 +99,32 @@ def test_a_stall_of_spawned_ranks_is_told_and_nobody_is_ended(tmp_path: Path) ->
     assert manifest["status"] == 0
     late = int(next(tmp_path.glob("late-*")).name.partition("-")[2])
     assert json.loads((bundle / "attempt0/rank2/process.json").read_text())["pid"] == late
+
+
+def test_a_job_that_is_killed_while_it_hangs_keeps_the_verdict_on_the_hang(tmp_path: Path) -> None:
+    """Whoever ends a hung job is no culprit, and neither is the rank that was killed first."""
+    killer = (
+        "import glob, json, os, subprocess, sys, time\n"
+        f"job = subprocess.Popen({torchrun(2, 'train.py', 'hang')!r})\n"
+        "end = time.monotonic() + 80\n"
+        "while time.monotonic() < end and not glob.glob('phalanx-runs/*/report.json'):\n"
+        "    time.sleep(0.2)\n"
+        "for rank in (0, 1):\n"
+        "    (told,) = glob.glob(f'phalanx-runs/*/attempt0/rank{rank}/process.json')\n"
+        "    os.kill(json.load(open(told))['pid'], 9)\n"
+        "job.wait()\n"
+    )
+    done = run_job(tmp_path, [sys.executable, "-c", killer], timeout=150)
+    assert "✗ Rank 1 sleeps in main() at train.py:18" in done.stderr
+    assert "SIGKILL" not in done.stderr.partition("✗")[2].partition("torch/distributed")[0]
+    (bundle,) = bundles(tmp_path)
+    report = json.loads((bundle / layout.REPORT).read_text())
+    assert report["verdict"]["culprit_ranks"] == [1]
+    exits = [json.loads((bundle / f"attempt0/rank{rank}/exit.json").read_text()) for rank in (0, 1)]
+    assert {one["by"] for one in exits} == {"somebody ended the job while it hung"}
+    again = diagnose(str(bundle)).verdict
+    assert again is not None
+    assert (again.culprit_ranks, again.symptom) == ((1,), "perf.hang")
 
 
 def test_two_nodes_meet_in_a_shared_folder(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ _SETTLE_S = 15.0  # in which further ranks of the node are awaited, where no lau
 _OTHERS_S = 20.0  # in which the companions of other nodes may come to their end
 _BEFORE_SNAPSHOT_S = 0.5
 _ENDED_BY_LAUNCHER = (-15, -9, -2, -1)
+_ENDED_HUNG = "somebody ended the job while it hung"
 
 
 class Companion:
@@ -138,7 +139,7 @@ class Companion:
             any_stalled = stalled or any(node.stalled for node in others)
             all_stalled = stalled and all(node.stalled for node in others)
             failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
-            self.verdicts.look(any_stalled, all_stalled, failed)
+            self.verdicts.look(any_stalled, all_stalled, failed and self._first_death != _ENDED_HUNG)
 
     def _note(self, seen: Observation, leads: bool) -> None:
         if seen.kind == "suspicion":
@@ -172,6 +173,8 @@ class Companion:
             self._vanished(one.rank)
             return
         code = one.code if one.code is not None else -9
+        if code in _ENDED_BY_LAUNCHER and not self._first_death and self._is_left_hanging(why):
+            self._first_death = _ENDED_HUNG
         by = self._first_death if self._first_death and code in _ENDED_BY_LAUNCHER else None
         if code != 0 and not self._first_death:
             self._first_death = f"rank {one.rank} ended with {describe_code(code)}"
@@ -188,6 +191,10 @@ class Companion:
             "why": dict(why),
         }
         self.writer.write_exit(self.attempt, one.rank, facts)
+
+    def _is_left_hanging(self, why: Mapping[str, Any]) -> bool:
+        """Whether the ranks here stand still, and this one was ended by somebody who saw that, not for its memory."""
+        return self.nodes.stalled is not None and not str(why.get("cause")).startswith("oom")
 
     def _vanished(self, rank: int) -> None:
         """Gone without last words and waited for by its launcher before us."""
@@ -227,7 +234,11 @@ class Companion:
         failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
         codes = {**self._exits, **{rank: code for node in self.nodes.others for rank, code in node.exits.items()}}
         # A job whose ranks were all asked to end was ended by somebody: that needs no verdict.
-        self.verdicts.conclude(any(code not in (0, -15, -2, -1) for code in codes.values()))
+        # So was one that hung, and its verdict is that of the stall.
+        needs_verdict = self._first_death != _ENDED_HUNG and any(
+            code not in (0, -15, -2, -1) for code in codes.values()
+        )
+        self.verdicts.conclude(needs_verdict)
         self.writer.adopt(read_manifest(self.bundle))
         reason = self._first_death or ("a rank ended badly" if failed else "all ranks ended well")
         first = [rank for rank, code in codes.items() if code != 0][:1]

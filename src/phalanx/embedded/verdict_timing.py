@@ -84,6 +84,7 @@ class VerdictTiming:
         text = short_text(report)
         if text and text != self._said:
             self._said = text
-            self._say_block(f"{text}\nphalanx: the job is left alone; more: phalanx diagnose {self._bundle}")
+            left = "" if self._has_told_death else "the job is left alone; "
+            self._say_block(f"{text}\nphalanx: {left}more: phalanx diagnose {self._bundle}")
             for tell in self.on_verdict:
                 tell(report, text)
