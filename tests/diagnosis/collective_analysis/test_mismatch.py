@@ -55,6 +55,8 @@ def test_the_same_calls() -> None:
         (call("all_gather", [[4, 4]]), "operation"),
         (call("all_reduce", [[5, 4]]), "size"),
         (call("all_reduce", [[4, 4]], input_dtypes=["Half"], output_dtypes=["Half"]), "type"),
+        (call("all_reduce", [[4, 4]], [[4, 5]]), "size"),
+        (call("all_reduce", [[4, 4]], output_dtypes=["Half"]), "type"),
     ],
 )
 def test_the_odd_one_is_accused_also_if_it_is_rank_0(odd: int, other: Words, word: str) -> None:
@@ -113,6 +115,21 @@ def coalesced(sizes: list[int], name: str = "ALLGATHER_coalesced") -> list[Words
 def test_coalesced_calls_share_a_number() -> None:
     assert observed(dumps([coalesced([4, 4])] * 3)) == []
     assert accused(observed(dumps([coalesced([4, 4]), coalesced([4, 4]), coalesced([4, 5])]))) == [(2,)]
+
+
+def test_the_size_of_the_result_is_told_where_it_differs() -> None:
+    ranks = [[call("all_gather", [[4]], [[4]] * (3 if rank else 2))] for rank in range(3)]
+    found = observed(dumps(ranks))
+    assert accused(found) == [(0,)]
+    assert "[[4]] into [[4], [4]]" in found[0].text
+
+
+def test_a_rank_that_had_nothing_to_coalesce_is_not_accused() -> None:
+    nothing = [call("coalesced", [[]], collective_seq_id=1)]
+    full = coalesced([4, 4], "coalesced")
+    assert observed(dumps([full, nothing, full])) == []
+    assert accused(observed(dumps([full, nothing, coalesced([4, 5], "coalesced"), full]))) == [(2,)]
+    assert accused(observed(dumps([[call("all_reduce", [[4]])], nothing, [call("all_reduce", [[4]])]]))) == [(1,)]
 
 
 def test_one_rank_left_a_coalesced_call_out() -> None:

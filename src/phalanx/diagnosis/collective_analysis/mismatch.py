@@ -38,6 +38,12 @@ _INPUT = frozenset(
     | {"reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "all_reduce_sparse"}
 )
 _OUTPUT = frozenset({"scatter"})
+# Whose results have one size and type on all ranks, too; parts of a reduce_scatter of lists may be uneven.
+_RESULT = frozenset(
+    {"all_reduce", "all_gather", "_all_gather_base", "all_gather_single", "_reduce_scatter_base"}
+    | {"reduce_scatter_single"}
+)
+_EMPTY = "coalesced||"
 _UNTYPED = frozenset({"barrier", "coalesced", "all_reduce_barrier", "unknown", "split"})
 # Names under which one and the same operation is recorded.
 _SAME = {
@@ -114,6 +120,11 @@ def _truly(rows: pl.DataFrame) -> pl.DataFrame:
     marked = (
         marked.drop("signature").unique(["group", "seq", "rank"], keep="first").join(whole, on=["group", "seq", "rank"])
     )
+    # A rank that had nothing to coalesce made the same call.
+    told = pl.col("signature").str
+    is_empty = told.starts_with(_EMPTY) & ~told.contains("; ", literal=True)
+    others_coalesce = (told.contains(_EMPTY, literal=True) & ~is_empty).any().over("group", "seq")
+    marked = marked.filter(~(is_empty & others_coalesce))
     several = marked.group_by("group", "seq").agg(pl.col("signature").n_unique()).filter(pl.col("signature") > 1)
     return marked.join(several.select("group", "seq"), on=["group", "seq"], how="semi")
 
@@ -124,19 +135,19 @@ def _signature(op: str | None, shape: str | None, dtype: str | None) -> str:
     name = _SAME.get(op, op)
     taken, _, given = (dtype or "").partition(">")
     kind = "" if op in _UNTYPED else (given if op in _OUTPUT else taken or given)
-    count = _elements(shape, op)
-    return f"{name}|{kind}|{'' if count is None else count}"
+    if op in _RESULT and taken and given:
+        kind = f"{taken}>{given}"
+    taken, _, given = (shape or "").partition(">")
+    sides = (taken, given) if op in _RESULT else (taken,) if op in _INPUT else (given,) if op in _OUTPUT else ()
+    return f"{name}|{kind}|{'>'.join(map(_elements, sides))}"
 
 
-def _elements(shape: str | None, op: str) -> int | None:
-    if shape is None or (op not in _INPUT and op not in _OUTPUT):
-        return None
-    taken, _, given = shape.partition(">")
+def _elements(sizes: str) -> str:
+    """How many there are in all; nothing where it is not told."""
     try:
-        sizes = json.loads(given if op in _OUTPUT else taken)
-        return int(sum(math.prod(size) for size in sizes))
+        return str(int(sum(math.prod(size) for size in json.loads(sizes))))
     except (ValueError, TypeError, OverflowError):
-        return None
+        return ""
 
 
 def siblings_say(traces: Traces, state: TraceState, group: int, seq: int) -> Counter[str]:
@@ -230,5 +241,8 @@ def _kind(one: str, other: str) -> str:
 def _shown(row: dict[str, object], kind: str) -> str:
     shape, dtype = (str(row[name] or "?").partition(">") for name in ("shape", "dtype"))
     size = next((one for one in (shape[0], shape[2]) if one != "[]"), "")
-    words = f"{row['op']} of {size} {dtype[0] or dtype[2]}" if size else str(row["op"])
+    if row["op"] in _RESULT and size == shape[0] != shape[2] and shape[2]:
+        size = f"{size} into {shape[2]}"
+    kinds = "into ".join(f"{one} " for one in dict.fromkeys((dtype[0], dtype[2])) if one).rstrip()
+    words = f"{row['op']} of {size} {kinds}" if size else str(row["op"])
     return f"{words} from root {row['root']}" if kind == "root" else words
