@@ -145,5 +145,9 @@ def _from_outside(part: ast.Name, context: Context, scope: Scope, depth: int) ->
             is_open = (
                 isinstance(call, ast.Call) and context.name(call.func, where) == "builtins.open" and bool(call.args)
             )
-            return not is_open or not isinstance(call, ast.Call) or _differs(call.args[0], context, where, depth - 1)
+            mode = context.constant(argument(call, 1, "mode"), where) if isinstance(call, ast.Call) else None
+            is_added = isinstance(mode, str) and "a" in mode  # lines of all ranks in one log
+            if not is_open or is_added or not isinstance(call, ast.Call):
+                return True
+            return _differs(call.args[0], context, where, depth - 1)
     return False

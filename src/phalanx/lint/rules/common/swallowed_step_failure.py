@@ -67,7 +67,7 @@ RULE = Rule(
 )
 
 _AGREES = frozenset({"all_reduce", "allreduce", "all_gather_object", "broadcast_object_list"})
-_EXITS = frozenset({"exit", "_exit", "abort", "quit"})
+_EXITS = frozenset({"exit", "_exit", "abort", "quit", "destroy_process_group"})
 _BROAD = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError")
 
 

@@ -4,8 +4,8 @@
 Finds `.cuda()`, `.to("cuda")` and `device="cuda"` in methods of Lightning modules.
 
 ## Why is this bad?
-Lightning gives each process its own device. `cuda` is GPU 0, so with several GPUs tensors meet on different devices,
-and on a CPU the script fails.
+Lightning gives each process its own device and moves the module there. `cuda:0` is GPU 0 in every process, so with
+several GPUs tensors meet on different devices; `cuda` fails wherever the Trainer chooses a CPU or another accelerator.
 
 ## Example
 ```python
@@ -78,4 +78,5 @@ def check(context: Context) -> Iterator[Hit]:
         device = keyword(call, "device")
         literal = device.value if isinstance(device, ast.Constant) else literal
         if is_bare or literal in ("cuda", "cuda:0"):
-            yield Hit(call, f"`{context.text(call)}` is GPU 0 in every process")
+            where = "GPU 0 in every process" if literal == "cuda:0" else "a GPU, whatever device the Trainer chose"
+            yield Hit(call, f"`{context.text(call)}` is {where}")

@@ -96,13 +96,13 @@ def _states(context: Context) -> Iterator[Hit]:
 
 
 def _is_kept(state: ast.expr, node: ast.Assign, region: ast.AST) -> bool:
-    """Whether nothing else in the loop or class, but what makes the object, gives the state a value, except None."""
+    """Whether nothing else in the loop or class, but what makes the object, gives the state a value."""
     name, rest = ast.unparse(state), [region]
     while rest:
         item = rest.pop()
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             continue
-        if isinstance(item, ast.Assign) and item is not node and not isinstance(item.value, ast.Constant):
+        if isinstance(item, ast.Assign) and item is not node:
             stored = [t for one in item.targets for t in getattr(one, "elts", [one])]
             if any(ast.unparse(target) == name for target in stored):
                 return False

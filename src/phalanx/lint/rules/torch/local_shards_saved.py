@@ -45,8 +45,8 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.infer import FSDP, FULLY_SHARD
-from phalanx.lint.patterns import states_in
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LPT052",
@@ -68,9 +68,17 @@ def check(context: Context) -> Iterator[Hit]:
         if any(".to_local()" in ast.unparse(item) for item in found):
             yield Hit(call, "Only this rank's shards (`to_local()`) are saved; no plain model can load them")
             continue
-        for model in states_in(first, context, scope) if first is not None else ():
-            where = context.module.scope_of(model)
+        for model, where in _states(first, context, scope) if first is not None else ():
             is_inner = context.collectives.forwards.is_sharded(model, where) and not context.is_a(model, where, FSDP)
             if is_inner and context.guard(call, scope) is not None:
                 text = f"`{context.text(model)}.state_dict()` holds only this rank's shards, and one rank saves it"
                 yield Hit(call, text)
+
+
+def _states(saved: ast.expr, context: Context, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """The models whose own `state_dict()` is saved, as it is or as an entry of a dictionary."""
+    for made, where in context.origins(saved, scope):
+        entries = made.values if isinstance(made, ast.Dict) else [made]
+        for item, at in (origin for entry in entries for origin in context.origins(entry, where)):
+            if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and item.func.attr == "state_dict":
+                yield item.func.value, at

@@ -78,10 +78,15 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_loaded(save: ast.Call, scope: Scope, loads: Calls, context: Context) -> bool:
-    """Whether some `torch.load` may read the file of a `torch.save`: not if both name different files."""
-    path = context.constant(argument(save, 1, "f"), scope)
-    read = [context.constant(argument(call, 0, "f"), where) for call, where in loads]
-    return path is None or any(other is None or other == path for other in read)
+    """Whether some `torch.load` reads the file of a `torch.save`: by the same constant, or by the same words."""
+    path = argument(save, 1, "f")
+    read = [(argument(call, 0, "f"), where) for call, where in loads]
+    known = context.constant(path, scope)
+    return path is not None and any(
+        other is not None
+        and (ast.unparse(other) == ast.unparse(path) or context.constant(other, at) == known is not None)
+        for other, at in read
+    )
 
 
 def _entries(node: ast.expr | None, context: Context, scope: Scope) -> list[tuple[ast.expr, Scope]]:

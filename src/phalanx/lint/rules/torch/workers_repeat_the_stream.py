@@ -71,7 +71,7 @@ def check(context: Context) -> Iterator[Hit]:
             if owner is None or "torch.utils.data.IterableDataset" not in context.inference.bases(owner):
                 continue
             if not any(word in ast.unparse(owner.node) for word in (*_ASKS, *_DRAWS)) and not context.mentions(
-                "get_worker_info(", "worker_id"
+                "get_worker_info(", "worker_id", "load_dataset", "webdataset"
             ):
                 yield Hit(
                     call, f"Each of the {workers} workers yields all of its rank's `{getattr(owner.node, 'name', '')}`"
