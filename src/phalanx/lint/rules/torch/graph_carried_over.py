@@ -123,7 +123,8 @@ def _lets_go(models: tuple[Value, ...], region: ast.AST, context: Context) -> bo
 
 
 def _assigns(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    stored = (item for target in node.targets for item in ast.walk(target))  # also `loss, count = …`
+    return any(isinstance(item, ast.Name) and item.id == name for item in stored)
 
 
 def _carries(node: ast.expr, name: str) -> bool:

@@ -78,7 +78,8 @@ def check(context: Context) -> Iterator[Hit]:
                 f"The wrapper `{save.args[0].id}` itself is saved: loading it needs a process group and the same class",
             )
         for state, where in _states(save.args[0] if save.args else None, context, scope):
-            if isinstance(state.func, ast.Attribute) and _is_wrapped(state.func.value, context, where):
+            model = state.func.value if isinstance(state.func, ast.Attribute) else state
+            if _is_wrapped(model, context, where) and not _is_asked(model, context):
                 edit = _edit(state, context)
                 yield Hit(
                     state,
@@ -102,6 +103,13 @@ def _is_wrapped(node: ast.expr, context: Context, scope: Scope) -> bool:
     """Certainly: everything that it may be is a wrapper."""
     values = context.values(node, scope)
     return bool(values) and all(value.type in (DDP, "torch.nn.parallel.DataParallel") for value in values)
+
+
+def _is_asked(model: ast.expr, context: Context) -> bool:
+    """Whether a branch around it asks what the model is: `if hasattr(model, "module"): … else: …`."""
+    tests = [ast.unparse(p.test) for p, _ in context.module.ancestors(model) if isinstance(p, (ast.If, ast.IfExp))]
+    name = ast.unparse(model)
+    return any(f"{word}({name}" in test for test in tests for word in ("hasattr", "isinstance", "type"))
 
 
 def _edit(state: ast.Call, context: Context) -> Edit:
