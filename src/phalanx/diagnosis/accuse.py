@@ -19,7 +19,7 @@ from phalanx.diagnosis.ports import is_held_by_a_peer
 from phalanx.diagnosis.rank_states import only_victims, rank_states
 from phalanx.diagnosis.stage import stage_of
 from phalanx.knowledge.rule import Blame, Claims
-from phalanx.model import EventKind, Role, Stage
+from phalanx.model import Event, EventKind, Role, Stage
 from phalanx.model.facts.stall import is_beyond_recorders
 from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources.readers.tracebacks import TRUNCATED
@@ -117,6 +117,8 @@ def _elements(shape: str) -> int:
 def _about(claim: Claim, history: History, named: tuple[frozenset[int], ...]) -> About:
     if claim.blame is Blame.NETWORK or _is_told_for_workers(claim) or is_held_by_a_peer(claim, history):
         return About.NOBODY
+    if claim.roots and all(_is_undecided(proof.event) for proof in claim.roots):
+        return About.NOBODY  # the watch asked the same strategies, and saw more than stacks and recorders show
     if (awaited := _awaited(claim)) and not awaited & history.world.all_ranks:
         return About.NOBODY  # the address of a rank that was never started: those that were are not to blame
     if claim.blame is Blame.NAMED and named and claim.depth is not Claims.VICTIM:
@@ -135,6 +137,11 @@ def _about(claim: Claim, history: History, named: tuple[frozenset[int], ...]) ->
     if claim.is_communication and claim.printers >= history.world.all_ranks:
         return About.CALLS
     return About.OWN
+
+
+def _is_undecided(event: Event) -> bool:
+    """A stall at which the watch looked at every rank, and accused none."""
+    return event.fact is not None and not event.fact.ranks and bool(event.fact.fields.get("undecided"))
 
 
 def _shown_by(claim: Claim, history: History) -> frozenset[int]:

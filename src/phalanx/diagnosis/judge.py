@@ -88,6 +88,10 @@ def _is_contradicted_by_watch(claim: Claim, history: History) -> bool:
     # Recorders only show that a program is elsewhere; the watch saw where.
     elsewhere = {fact.ranks for proof in claim.roots if (fact := proof.event.fact) and fact.id == "trace.host-stalled"}
     saw_where = any(fact.ranks in elsewhere and fact.fields.get("own") for fact in stalls)
+    if not claim.culprits and all(proof.event.fact is not None and not proof.event.fact.ranks for proof in claim.roots):
+        saw_where = saw_where or any(
+            fact.fields.get("undecided") for fact in stalls
+        )  # nor does it, but it names the lines
     return saw_where or any(is_beyond_recorders(fact) for fact in stalls)
 
 

@@ -86,14 +86,13 @@ def _without_trace(state: TraceState, waits: Waits) -> list[Observation]:
 
 
 def _idle(state: TraceState, waits: Waits) -> list[Observation]:
-    """Ranks that others wait for and that have nothing outstanding. If these are most, the few that wait are the odd ones."""
+    """Ranks that others wait for and that have nothing outstanding. If these are as many or more, traces cannot tell whether they are stuck or
+    the few that wait made a call too many."""
     idle = sorted(rank for rank in waits.awaited if rank in state.present and not state.pending.get(rank))
     waiting = _waiting_for(waits, idle)
     if not idle:
         return []
-    if len(idle) > max(len(state.pending), 1):
-        return _came_alone(state, waits, idle, waiting)
-    if len(idle) == len(state.pending) and len(idle) > 1:
+    if len(idle) >= len(state.pending) and len(idle) > 1:
         return [observation(Break.CYCLE, (), waiting, None, waiting[0], idle=tuple(idle))]
     parts = []
     for rank in idle[:8]:
@@ -112,12 +111,6 @@ def _behind(state: TraceState, waits: Waits, op: Op, rank: int) -> str:
     entered = Counter(state.position(group, one).entered for one in waits.waiting[op])
     count = entered.most_common(1)[0][0] - state.position(group, rank).entered
     return f" ({count} calls behind)" if count > 1 else ""
-
-
-def _came_alone(state: TraceState, waits: Waits, idle: list[int], waiting: tuple[int, ...]) -> list[Observation]:
-    call = waits.calls[_awaited_op(state, waits, idle[0])]
-    fields = {"own": describe(state, call), "idle": tuple(idle)}
-    return [observation(Break.ORDER, waiting, (), call.place, waiting[0], **fields)]
 
 
 def _stalled_network(state: TraceState, waits: Waits) -> list[Observation]:
