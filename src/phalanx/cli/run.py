@@ -114,7 +114,7 @@ def run(
         ),
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/<time>-<name> otherwise.")
+        Path | None, typer.Option(help="Folder for the evidence; phalanx-runs/TIME-NAME otherwise.")
     ] = None,
     share: Annotated[
         bool, typer.Option("--share", help="Let others read the bundle when the job has ended, as your umask says.")
