@@ -63,6 +63,13 @@ def test_on_one_host_a_command_for_one_node_is_right() -> None:
         assert cause_of(line, TWO[0]) == []
 
 
+def test_on_one_host_a_command_for_several_nodes_must_say_where_they_meet() -> None:
+    """The other nodes are not looked at, so what they are told, as their node rank, is not missed."""
+    assert cause_of("torchrun --nnodes 2 train.py", TWO[0]) == ["launch-command-wrong"]
+    assert cause_of("torchrun --nnodes 2 --standalone train.py", TWO[0]) == ["launch-command-wrong"]
+    assert cause_of("torchrun --nnodes 2 --master-addr h1 train.py", TWO[0]) == []
+
+
 def test_variables_and_hosts_of_mpirun(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# the nodes\nh1 slots=4\nh2 slots = 4 max_slots=8\n\nh3:2\n")

@@ -40,14 +40,17 @@ def _torchrun(line: LaunchLine, all_facts: Sequence[HostFacts]) -> Iterable[Chec
     processes = given.get("nproc-per-node", "1")
     if not re.fullmatch(r"\d+|auto|gpu|cpu|xpu", processes):
         yield observe("launch-command-wrong", (), harmed, processes=processes)
-    if nodes == 1 or not several_hosts(all_facts):
+    is_several = several_hosts(all_facts)
+    if nodes == 1 or (nodes is None and not is_several):
         return
     address = address_for_others(all_facts[0], all_facts)
     if "standalone" in given:
         yield observe("launch-command-wrong", (), harmed, standalone=True, address=address)
     elif not any(given.get(name) for name in _PLACES) and not any(one.place for one in all_facts):
         yield observe("launch-command-wrong", (), harmed, nowhere=True, address=address)
-    elif backend == "static" and not rank and not any(one.variable("PET_NODE_RANK") for one in all_facts):
+    elif (
+        is_several and backend == "static" and not rank and not any(one.variable("PET_NODE_RANK") for one in all_facts)
+    ):
         yield observe("node-rank-unset", (), harmed)
 
 
