@@ -9,9 +9,11 @@ Gloo and NCCL then wait, mix up the two calls, or break the connection. The line
 
 from __future__ import annotations
 
+import ast
 import re
 import signal
 from itertools import pairwise
+from typing import NamedTuple
 
 from phalanx.diagnosis.claim import Claim
 from phalanx.diagnosis.history import History
@@ -35,6 +37,13 @@ _ASIDE = re.compile(
 _TRAINS = re.compile(r"backward\(|\.step\(|model\(|net\(")
 
 
+class _Loop(NamedTuple):
+    """A loop over data that a rank has left, and where a pass through it can be skipped; both are places in the script."""
+
+    loop: str | None = None
+    skip: str | None = None
+
+
 def ran_out_of_batches(claim: Claim, history: History) -> Fact | None:
     """The fact, if the accused of a claim about ranks that failed to meet had left the loop that others are in."""
     others = history.world.all_ranks - claim.culprits
@@ -49,9 +58,9 @@ def ran_out_of_batches(claim: Claim, history: History) -> Fact | None:
     else:
         own = {history.stacks.get(rank, ()) for rank in claim.culprits}
         found = _loop_left(own.pop(), theirs, is_first=0 in claim.culprits) if len(own) == 1 and theirs else None
-        if found is None or (not found and claim.depth is Claims.CAUSE):
+        if found is None or (not found.loop and claim.depth is Claims.CAUSE):
             return None  # without the source, calls that do not match may as well be in another order
-    fields = {"loop": found or None, **_last_step(claim.culprits, history)}
+    fields = {**(found._asdict() if found else {}), **_last_step(claim.culprits, history)}
     return make_fact("deviation.ran-out-of-batches", fields, ranks=tuple(sorted(claim.culprits)), source="source")
 
 
@@ -76,18 +85,27 @@ def _ran_fewer_steps(accused: frozenset[int], others: frozenset[int], history: H
     return bool(own and theirs) and max(own) < min(theirs)
 
 
-def _loop_around(frames: tuple[Frame, ...]) -> str | None:
+def _loop_at(frame: Frame, loop: ast.For) -> _Loop:
+    skips = (node.lineno for node in ast.walk(loop) if isinstance(node, ast.Continue))
+    skip = min(skips, default=None)
+    return _Loop(
+        Frame(frame.file, loop.lineno, frame.function).place,
+        Frame(frame.file, skip, frame.function).place if skip is not None else None,
+    )
+
+
+def _loop_around(frames: tuple[Frame, ...]) -> _Loop | None:
     """The loop over data that a stack stands in, if whoever ended well can have left its function only behind that loop."""
     for frame in reversed(frames):
         if condition_at(frame.file, frame.line) is not None or leaves_early(frame):
             return None
         if (loop := data_loop(frame)) is not None:
-            return Frame(frame.file, loop.lineno, frame.function).place
+            return _loop_at(frame, loop)
     return None
 
 
-def _loop_left(mine: tuple[Frame, ...], theirs: tuple[Frame, ...], *, is_first: bool) -> str | None:
-    """The loop that they stand in and I have passed, in the function where the two stacks part; empty where the source is not at hand.
+def _loop_left(mine: tuple[Frame, ...], theirs: tuple[Frame, ...], *, is_first: bool) -> _Loop | None:
+    """The loop that they stand in and I have passed, in the function where the two stacks part; without a place where the source is not at hand.
 
     Rank 0 is often led aside by a condition, and nothing but the source could tell.
     """
@@ -105,9 +123,9 @@ def _loop_left(mine: tuple[Frame, ...], theirs: tuple[Frame, ...], *, is_first: 
         loop = data_loop(other, left_at=own.line)
         if loop is None:  # or in a function that they are in and I have come back from
             return _loop_around(theirs[apart + 1 :])
-        return Frame(other.file, loop.lineno, other.function).place
+        return _loop_at(other, loop)
     is_aside = is_first or not MEETS.search(mine[-1].source) or _ASIDE.search(f"{mine[-1].function} {own.source}")
-    return "" if _TRAINS.search(other.source) and not is_aside else None
+    return _Loop() if _TRAINS.search(other.source) and not is_aside else None
 
 
 def _last_step(accused: frozenset[int], history: History) -> dict[str, int]:

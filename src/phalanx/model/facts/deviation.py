@@ -10,6 +10,7 @@ FACTS = (
             "step": "int",  # its last
             "reported": "int",  # the last that it told of, where not every step is told
             "loop": "str",  # the file and line of the loop, where the source is at hand
+            "skip": "str",  # where a pass of the loop can be skipped
         },
     ),
     FactType(
