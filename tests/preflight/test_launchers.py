@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,10 @@ def test_two_nodes_of_a_ray_cluster(tmp_path: Path, tmp_path_factory: pytest.Tem
 def test_the_nodes_of_a_slurm_job_by_its_number(slurm: Slurm, tmp_path: Path) -> None:
     command = ["sbatch", "--parsable", "-N", "3", "-o", "/dev/null", "--wrap", "sleep 120"]
     job = run(command, tmp_path, slurm.environment).strip()
+    end = time.monotonic() + 60  # the nodes may still be taken by a job of the test before
+    while run(["squeue", "-h", "-j", job, "-o", "%T"], tmp_path, slurm.environment).strip() != "RUNNING":
+        assert time.monotonic() < end, "the job does not start"
+        time.sleep(0.5)
     try:
         each = f"srun --jobid {job} --overlap -N 1 -n 1 -w {{host}}"
         words = ["--hosts", f"slurm:{job}", "--each", each, "--python", sys.executable]

@@ -55,3 +55,12 @@ def test_what_tells_jobs_apart(tmp_path: Path, names: tuple[str, ...], jobs: dic
 def test_nodes_of_one_job_are_one_job(tmp_path: Path) -> None:
     write(tmp_path, a_DOT_log=raised(0, LOST) + raised(1, LOST), b_DOT_log=raised(2, LOST) + raised(3, LOST))
     assert find_jobs(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "names", [("part0.log", "part1.log"), ("train.log", "train.log.1"), ("out_split_00", "out_split_01")]
+)
+def test_pieces_of_one_log_are_one_job(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (tmp_path / name).write_text(raised(0, LOST) + raised(1, "ValueError: a"))
+    assert find_jobs(tmp_path) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_no_rank_is_accused_of_what_was_left_out(tmp_path: Path, no_time: None) 
 def test_when_all_time_is_over_the_rest_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Patience, "of", classmethod(lambda cls, seconds: cls(0.0, 10.0)))
     clock = itertools.chain([0.0] * 2, itertools.repeat(20.0))
-    monkeypatch.setattr("phalanx.sources.patience.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("phalanx.sources.patience.time", SimpleNamespace(monotonic=lambda: next(clock)))
     for number in range(5):
         (tmp_path / f"part{number}.log").write_bytes(_log(3))
     report = diagnose_paths([str(tmp_path)])

@@ -55,9 +55,9 @@ def diagnose_paths(
     """
     found = find_jobs(Path(paths[0])) if len(paths) == 1 and paths[0] != "-" and jobs is None else {}
     if found:
+        share = time_limit / len(found) if time_limit else time_limit
         reports = [
-            (name, diagnose_paths([str(path) for path in own], progress, None, time_limit))
-            for name, own in found.items()
+            (name, diagnose_paths([str(path) for path in own], progress, None, share)) for name, own in found.items()
         ]
         return replace(reports[-1][1], jobs=tuple(reports))
     inputs, unchecked = find_inputs(paths)

@@ -20,6 +20,8 @@ _SCHEDULED = re.compile(r"(?:^slurm-|^\w[\w.-]*\.[oe])(?P<job>\d+)(?:_\d+)?(?:\.
 _OF_RANK = re.compile(r"(?:^|[^a-z])rank[-_.=]?(?P<rank>\d{1,5})(?!\d)", re.I)
 # What is one job's, however often it is there: its hosts, and what a launcher started again.
 _PARTS = re.compile(r"node|host|attempt|restart|worker|pod|rank|replica|gpu|\d+\.\d+\.\d+\.\d+", re.I)
+# Pieces of one log: split, or put aside by logrotate.
+_PIECE = re.compile(r"(?:part|chunk|split|segment|piece)[-_.]?\d|\.(?:log|out|err|txt)[.-]\d+$", re.I)
 _SPEAKS = re.compile(rb"^\[rank(\d{1,5})\]: |^  rank +: (\d{1,5}) \(local_rank: ", re.M)
 _STREAM = re.compile(r"[._-]?(?:std)?(?:out|err|log|txt)$", re.I)
 _SAMPLE = 1 << 18
@@ -57,7 +59,9 @@ def _folders(entries: list[Path]) -> dict[str, list[Path]]:
 
 
 def _merged(entries: list[Path]) -> dict[str, list[Path]]:
-    """Files of all ranks each. The two streams of one job have one name."""
+    """Files of all ranks each. The two streams of one job have one name, and its pieces are no jobs."""
+    if any(_PIECE.search(path.name) for path in entries):
+        return {}
     jobs: dict[str, list[Path]] = defaultdict(list)
     speakers: dict[str, set[int]] = defaultdict(set)
     for path in entries:
