@@ -12,7 +12,7 @@ QUICK := $(BIN)/phalanx faults run --quick --no-note --venv $(VENV)
 # Root installs what the tests need, and then none may be skipped for want of it.
 WHOLE := $(if $(filter 0,$(shell id -u)),PHALANX_TESTS=whole)
 
-.PHONY: audit demo test site ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
+.PHONY: audit check demo test site ready packages frameworks score zoo zoo-page bench bench-traces clean debian debian-zoo
 
 demo: $(VENV)/.torch $(VENV)/.core
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
@@ -29,6 +29,16 @@ test:
 	$(QUICK) || { [ $$? = 1 ] && $(QUICK) --resume --jobs 1; }
 	$(QUICK) --cured || { [ $$? = 1 ] && $(QUICK) --cured --resume --jobs 1; }
 	$(BIN)/phalanx faults score
+
+# What to run while you work: style, types, rules, and the tests that start no job. `make test` runs everything.
+UNITS := api blame diagnosis frameworks knowledge lint mcp model notify report sources verification
+SLOW := sources/test_abuse.py diagnosis/collective_analysis/test_gloo_jobs.py diagnosis/test_afar.py knowledge/test_pack.py
+check: packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/phalanx rules test
+	$(BIN)/pytest -n 2 -m 'not job' $(SLOW:%=--ignore=tests/%) $(UNITS:%=tests/%) tests/test_imports.py tests/test_repository.py
 
 ready: debian packages frameworks
 
