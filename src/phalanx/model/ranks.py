@@ -59,3 +59,8 @@ def name_all(names: Iterable[str]) -> str:
     if len(unique) > 5:
         return f"{', '.join(unique[:4])} and {len(unique) - 4} more"
     return " and ".join([", ".join(unique[:-1]), unique[-1]]) if len(unique) > 1 else "".join(unique)
+
+
+def all_of(count: int, what: str) -> str:
+    """`both ranks`, `all 4 ranks`."""
+    return f"both {what}" if count == 2 else f"all {count} {what}"

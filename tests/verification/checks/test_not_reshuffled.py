@@ -15,7 +15,7 @@ def test_the_epoch_is_never_set() -> None:
     records = two_epochs([5, 2, 7, 0, 3])
     (found,) = check(job(records, records))
     assert found.cause == "sampler-not-reshuffled"
-    assert "All 2 epochs have the same order" in found.headline
+    assert "Both epochs have the same order" in found.headline
     assert found.line == "train.py:6"
 
 

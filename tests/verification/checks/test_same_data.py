@@ -74,7 +74,7 @@ def test_tensors_without_a_loader() -> None:
 
         return Job(2, steps=5, events=events).evidence
 
-    assert "All 2 ranks train on the same batches" in found(forward(rank_matters=False, step_matters=True))
+    assert "Both ranks train on the same batches" in found(forward(rank_matters=False, step_matters=True))
     assert not found(forward(rank_matters=True, step_matters=True))
     assert not found(forward(rank_matters=False, step_matters=False)), "one batch again and again"
 

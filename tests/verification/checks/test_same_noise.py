@@ -42,6 +42,6 @@ def test_noise_that_the_script_draws_itself() -> None:
         return [one.headline for one in check(job.evidence)]
 
     (said,) = drawn(same=True)
-    assert "The noise drawn at train.py:14 is the same on all 2 ranks" in said
+    assert "The noise drawn at train.py:14 is the same on both ranks" in said
     assert not drawn(same=False)
     assert not drawn(same=True, same_data=True), "the data are the fault to tell"

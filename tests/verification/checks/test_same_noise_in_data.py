@@ -21,7 +21,7 @@ def ranks(*fetches: list[dict[str, Any]], by: str = "__main__") -> Evidence:
 def test_workers_that_start_from_one_constant() -> None:
     (found,) = check(ranks([fetch(0, 5), fetch(1, 5)], [fetch(0, 5), fetch(1, 5)]))
     assert found.cause == "same-augmentation-in-workers"
-    assert "all 2 loader workers of every rank: NumPy's generator" in found.headline
+    assert "both loader workers of every rank: NumPy's generator" in found.headline
 
 
 def test_a_generator_that_is_copied_with_the_dataset_in_every_epoch() -> None:

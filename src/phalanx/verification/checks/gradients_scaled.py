@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from phalanx.model import Confidence
+from phalanx.model.ranks import all_of
 from phalanx.verification.evidence import Evidence, Record, Step
 from phalanx.verification.found import Found
 from phalanx.verification.reduction import factor_of, reductions
@@ -157,7 +158,7 @@ def _multiplied_at(evidence: Evidence, step: Step) -> str:
 def _multiplied(line: str, size: int) -> Found:
     return Found(
         cause="loss-multiplied-by-ranks",
-        headline=f"The loss is multiplied by the number of ranks ({line}), and the gradients are averaged: they are {size}.00 × the gradient of the mean loss over all {size} ranks.",
+        headline=f"The loss is multiplied by the number of ranks ({line}), and the gradients are averaged: they are {size}.00 × the gradient of the mean loss over {all_of(size, 'ranks')}.",
         line=line,
         pattern="fix-loss-function",
         do="Take the factor out: the average over ranks of each rank's mean loss is the mean over the global batch.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from phalanx.model.ranks import all_of
 from phalanx.verification.evidence import Evidence
 from phalanx.verification.found import NOT_PARALLEL, Found
 from phalanx.verification.graphs import Look, looks_of, moves_together, samples_of, trained
@@ -115,7 +116,7 @@ def _same_data(evidence: Evidence, count: int, samples: int) -> Found:
     )
     return Found(
         cause="data-not-sharded",
-        headline=f"All {len(evidence.ranks)} ranks train on the same data: the first {count} batches ({samples} samples) are the same on every rank ({line}).",
+        headline=f"{all_of(len(evidence.ranks), 'ranks').capitalize()} train on the same data: the first {count} batches ({samples} samples) are the same on every rank ({line}).",
         line=line,
         pattern="fix-batch-size-or-data-partition",
         do=do,

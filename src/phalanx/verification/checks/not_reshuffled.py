@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from phalanx.model.ranks import all_of
 from phalanx.verification.evidence import Evidence
 from phalanx.verification.found import Found
 from phalanx.verification.samples import Pass, passes_of
@@ -39,7 +40,7 @@ def _found(rank: int, passes: list[Pass], count: int) -> Found:
     first = passes[0]
     return Found(
         cause="sampler-not-reshuffled",
-        headline=f"All {count} epochs have the same order of samples: `set_epoch` of the DistributedSampler is never called (loader at {first.made}).",
+        headline=f"{all_of(count, 'epochs').capitalize()} have the same order of samples: `set_epoch` of the DistributedSampler is never called (loader at {first.made}).",
         line=first.made,
         pattern="fix-dataset-api-usage",
         do="Call `sampler.set_epoch(epoch)` before each epoch's loop.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from phalanx.model import Confidence
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import all_of, name_ranks
 from phalanx.verification.evidence import Evidence, Record, Step
 from phalanx.verification.found import Found
 from phalanx.verification.reduction import Reduction, factor_over, own_factor, reductions
@@ -136,7 +136,7 @@ def _wrong_group(
     return _found(
         "gradients-reduced-over-wrong-group",
         "Gradients are reduced over a part of the ranks",
-        f"Gradients are reduced over {name_ranks(small)} only, not over all {len(apart[0].replica.ranks)} ranks that train the model: `{apart[0].replica.parameter.name}` "
+        f"Gradients are reduced over {name_ranks(small)} only, not over {all_of(len(apart[0].replica.ranks), 'ranks')} that train the model: `{apart[0].replica.parameter.name}` "
         f"differs at step {number + 1}.",
         str(calls[0]["line"]),
         "Reduce over the group of all ranks that hold this model: leave `group=` out, or give the data-parallel group.",

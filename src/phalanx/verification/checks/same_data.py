@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import all_of, name_ranks
 from phalanx.verification.evidence import Evidence
 from phalanx.verification.found import NOT_PARALLEL, Found
 from phalanx.verification.samples import Pass, are_told_apart, data_parallel_ranks, passes_of, shared, side_by_side
@@ -201,7 +201,7 @@ def _lag(seen: Mapping[int, Mapping[int, Mark]], ranks: tuple[int, ...]) -> tupl
 def _same_inputs(ranks: tuple[int, ...], count: int, where: str) -> Found:
     return Found(
         cause="data-not-sharded",
-        headline=f"All {len(ranks)} ranks train on the same batches: the model got the same input on every rank in all {count} "
+        headline=f"{all_of(len(ranks), 'ranks').capitalize()} train on the same batches: the model got the same input on every rank in all {count} "
         f"steps that were looked at ({where}).",
         line=where,
         pattern="fix-batch-size-or-data-partition",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from phalanx.model import Confidence
+from phalanx.model.ranks import all_of
 from phalanx.verification.evidence import Evidence, RankEvidence
 from phalanx.verification.found import Found
 
@@ -35,7 +36,7 @@ def _dropout(evidence: Evidence) -> Iterator[Found]:
     seed = _seeds(next(iter(evidence.ranks.values())))[-1]
     yield Found(
         cause="same-noise-on-all-ranks",
-        headline=f"Dropout draws the same mask on all {len(evidence.ranks)} ranks at every step: all are seeded with {seed['value']} ({seed['line']}).",
+        headline=f"Dropout draws the same mask on {all_of(len(evidence.ranks), 'ranks')} at every step: all are seeded with {seed['value']} ({seed['line']}).",
         line=str(seed["line"]),
         pattern="fix-behavior-logic",
         do="Seed alike to make the model, then by rank for training: `torch.manual_seed(seed + rank)` after the model is wrapped.",
@@ -61,7 +62,7 @@ def _own_noise(evidence: Evidence) -> Iterator[Found]:
         seed = _seeds(next(iter(evidence.ranks.values())))[-1]
         yield Found(
             cause="same-noise-on-all-ranks",
-            headline=f"The noise drawn at {line} is the same on all {len(evidence.ranks)} ranks at every step: all are seeded with {seed['value']} ({seed['line']}).",
+            headline=f"The noise drawn at {line} is the same on {all_of(len(evidence.ranks), 'ranks')} at every step: all are seeded with {seed['value']} ({seed['line']}).",
             line=line,
             pattern="fix-behavior-logic",
             do="Seed alike to make the model, then by rank for training: `torch.manual_seed(seed + rank)` after the model is wrapped; or draw from a generator seeded by rank.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from phalanx.model import Confidence
+from phalanx.model.ranks import all_of
 from phalanx.verification.evidence import Evidence, RankEvidence, Record
 from phalanx.verification.found import Found
 
@@ -44,11 +45,11 @@ def _workers(evidence: Evidence, rank: int, one: RankEvidence, source: str, coun
     begun = {fetch["begun"] for fetch in _first_fetches(one)}
     again = len(begun) > 1 and len({fetch["drew"].get(source) for fetch in _first_fetches(one)}) == 1
     alike = len(evidence.ranks) > 1 and _same_everywhere(evidence, source)
-    where = f"all {count} loader workers{' of every rank' if alike else f' of rank {rank}'}"
+    where = f"{all_of(count, 'loader workers')}{' of every rank' if alike else f' of rank {rank}'}"
     loader = _loader(one)
     return Found(
         cause="same-augmentation-in-workers",
-        headline=f"Samples are changed at random alike in {where}{', in every epoch' if again else ''}: {_named(source)} starts from the same state in each of them (loader at {loader}).",
+        headline=f"Random augmentation is the same in {where}{', in every epoch' if again else ''}: {_named(source)} starts from the same state in each of them (loader at {loader}).",
         line=loader,
         pattern="fix-dataset-api-usage",
         do=_remedy(source),
@@ -125,7 +126,7 @@ def _ranks(evidence: Evidence, source: str) -> Found:
     by = f": all are seeded with {seeds[-1]['value']} ({seeds[-1]['line']})" if seeds else ""
     return Found(
         cause="same-noise-on-all-ranks",
-        headline=f"Samples are changed at random alike on all {len(evidence.ranks)} ranks: {_named(source)} is in the same state at every fetch{by} (loader at {_loader(one)}).",
+        headline=f"Random augmentation is the same on {all_of(len(evidence.ranks), 'ranks')}: {_named(source)} is in the same state at every fetch{by} (loader at {_loader(one)}).",
         line=str(seeds[-1]["line"]) if seeds else _loader(one),
         pattern="fix-behavior-logic",
         do="Seed what changes the samples by rank: `seed + rank`, after the model is made.",

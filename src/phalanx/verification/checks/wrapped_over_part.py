@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phalanx.model.ranks import name_ranks
+from phalanx.model.ranks import all_of, name_ranks
 from phalanx.verification.evidence import Evidence
 from phalanx.verification.found import Found
 from phalanx.verification.replicas import averages_parameters, is_model_parallel
@@ -23,7 +23,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
                 continue
             yield Found(
                 cause="gradients-reduced-over-wrong-group",
-                headline=f"DDP at {told['line']} reduces gradients over {name_ranks(members)} only, while the data are dealt to all {evidence.size} ranks: the groups train models of their own.",
+                headline=f"DDP at {told['line']} reduces gradients over {name_ranks(members)} only, while the data are dealt to {all_of(evidence.size, 'ranks')}: the groups train models of their own.",
                 line=str(told["line"]),
                 pattern="fix-distributed-api-usage",
                 do="Leave out `process_group`, so that DDP takes all ranks; or give the sampler the group's size and rank.",
