@@ -112,37 +112,46 @@ def _is(value: float, other: float) -> bool:
 
 
 def _judge(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> Found | None:
-    size = scales[0].size
-    plain = all(one.is_mean and one.loss_factor is not None for one in scales)
-    if not plain:
+    if any(not one.is_mean or one.loss_factor is None for one in scales):
         return None
-    undivided = all(_is(one.loss_factor or 0.0, 1.0) for one in scales)
-    divided = all(_is((one.loss_factor or 0.0) * one.passes, 1.0) for one in scales)
-    if all(_is(one.factor, size) for one in scales) and (undivided or divided):
-        return _summed(evidence, steps, size)
-    if all(_is(one.factor, 1 / size) for one in scales) and (undivided or divided):
-        return _divided_twice(evidence, steps, size)
-    by_ranks = all(one.divided and _is((one.loss_factor or 0.0) * size, 1.0) and one.passes == 1 for one in scales)
-    if by_ranks and all(_is(one.factor, 1.0) for one in scales):
-        line = scales[0].divided
-        if divides_by_ranks(evidence, line):
-            return _divided_twice(evidence, steps, size, line)
-    times = all(_is(one.loss_factor or 0.0, size) and _is(one.factor, 1.0) and one.passes == 1 for one in scales)
-    if times and size > 1 and (line := _multiplied_at(evidence, next(iter(steps.values())))):
-        return _multiplied(line, size)
-    twice = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
-    if len(twice) >= max(_FEWEST, len(scales) / 2) and all(
-        _is((one.loss_factor or 0.0) * one.passes**2, 1.0) and _is(one.factor, 1.0) for one in twice
-    ):
-        return _accumulation_divided_twice(twice)
-    accumulates = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
-    if (
-        len(accumulates) >= max(_FEWEST, len(scales) / 2)
-        and undivided
-        and all(_is(one.factor, 1.0) for one in accumulates)
-    ):
-        return _not_divided(steps, accumulates)
+    return _wrong_by_ranks(evidence, steps, scales) or _wrong_by_passes(steps, scales)
+
+
+def _wrong_by_ranks(evidence: Evidence, steps: dict[int, Step], scales: list[Scale]) -> Found | None:
+    """Gradients or loss are too large or too small by the number of ranks."""
+    size = scales[0].size
+    if _is_undivided(scales) or all(_is(_loss(one) * one.passes, 1.0) for one in scales):
+        if all(_is(one.factor, size) for one in scales):
+            return _summed(evidence, steps, size)
+        if all(_is(one.factor, 1 / size) for one in scales):
+            return _divided_twice(evidence, steps, size)
+    if any(one.passes != 1 or not _is(one.factor, 1.0) for one in scales):
+        return None
+    line = scales[0].divided
+    if all(one.divided and _is(_loss(one) * size, 1.0) for one in scales) and divides_by_ranks(evidence, line):
+        return _divided_twice(evidence, steps, size, line)
+    if size > 1 and all(_is(_loss(one), size) for one in scales):
+        line = _multiplied_at(evidence, next(iter(steps.values())))
+        return _multiplied(line, size) if line else None
     return None
+
+
+def _wrong_by_passes(steps: dict[int, Step], scales: list[Scale]) -> Found | None:
+    """The loss of an accumulated step is not divided by its passes, or twice."""
+    accumulated = [one for one in scales if one.passes > 1 and one.accumulates and len(one.lines) == 1]
+    if len(accumulated) < max(_FEWEST, len(scales) / 2) or not all(_is(one.factor, 1.0) for one in accumulated):
+        return None
+    if all(_is(_loss(one) * one.passes**2, 1.0) for one in accumulated):
+        return _accumulation_divided_twice(accumulated)
+    return _not_divided(steps, accumulated) if _is_undivided(scales) else None
+
+
+def _is_undivided(scales: list[Scale]) -> bool:
+    return all(_is(_loss(one), 1.0) for one in scales)
+
+
+def _loss(one: Scale) -> float:
+    return one.loss_factor or 0.0
 
 
 def _multiplied_at(evidence: Evidence, step: Step) -> str:
