@@ -76,7 +76,7 @@ def process_group():
     del (
         net,
         loss,
-    )  # freed after the group, DDP's reducer now and then waits for ever for Gloo's threads, under torchrun too
+    )  # freed after the group, DDP's reducer sometimes waits forever for Gloo's threads, under torchrun too
     dist.destroy_process_group()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,13 +32,14 @@ def test_a_job_that_works_is_not_changed(harm: ModuleType, label: str, tmp_path:
     (case,) = [case for case in harm._cases() if case.label == label]
     if case.environment and not (ENVIRONMENTS / f"{case.environment}.whole").is_file():
         pytest.skip(f"needs {case.framework}: `make frameworks`")
-    for _ in range(3):  # PyTorch 2.13 on Gloo now and then aborts at the very end of a good job, by any launcher
+    for _ in range(3):
         bare, watched = harm._run_case(case, 1, tmp_path)
-        assert any(bare[0].said.values()), "the job itself does not work here"
-        verdict = harm._verdict_on(bare, watched)
-        if not verdict.startswith("other end"):
+        # PyTorch 2.13 on Gloo sometimes aborts at the very end of a good job, under any launcher. No other end is tried again.
+        ends = [json.loads(file.read_text())["code"] for file in tmp_path.rglob("exit.json")]
+        if bare[0].status == 0 and -signal.SIGABRT not in ends:
             break
-    assert verdict == ""
+    assert any(bare[0].said.values()), "the job itself does not work here"
+    assert harm._verdict_on(bare, watched) == ""
 
 
 def test_a_changed_job_is_seen(harm: ModuleType) -> None:
