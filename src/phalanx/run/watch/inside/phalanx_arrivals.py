@@ -30,7 +30,7 @@ class Arrivals:
             return None
         try:
             return self._found_by_others(name, path, target, late)
-        except Exception:
+        except Exception:  # then it is imported as if we were not there
             return None
 
     def _found_by_others(self, name: str, path: Any, target: Any, late: Callable[[ModuleType], None]) -> Any:
