@@ -33,6 +33,7 @@ class Workspace:
         self.inference = Inference(self.project)
         self.ranks = Ranks(self.inference)
         self.collectives = Collectives(self.inference)
+        self.ranks.agrees = lambda node, scope: bool(self.collectives.reached([node], scope))
         self._named: dict[Module, dict[str, Calls]] = {}
         self._contexts: dict[Module, Context] = {}
 

@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 
 from phalanx.lint.resolve import Names, Value
-from phalanx.lint.syntax import argument, decorated, returns
+from phalanx.lint.syntax import argument, decorated, names_holding, returns
 from phalanx.lint.tree import Binding, Scope
 
 Bound = tuple[Binding, Scope]
@@ -15,6 +15,7 @@ _RECORD_BASES = frozenset({"typing.NamedTuple", "pydantic.BaseModel", "typing.Ty
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict", "builtins.dict", "ml_collections.ConfigDict", "torch.utils.data.DataLoader"})  # fmt: skip
 PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
 _FIELDS = frozenset({"dataclasses.field", "attr.ib", "attrs.field", "pydantic.Field"})
+TUPLE = "collections.namedtuple"
 _DEPTH = 5
 
 
@@ -48,16 +49,26 @@ class Fields(Names):
         if not isinstance(call, ast.Call):
             owner = self.project.find(value.type, value.scope.module)  # known from an annotation only
             return self.fields_of(owner, name) if owner is not None and isinstance(owner.node, ast.ClassDef) else []
-        if value.type in _NAMESPACES:
-            given = argument(call, -1, name)
-            return [(Binding("assign", call, given), value.scope)] if given is not None else []
+        later = _stored(call, value.scope, name)
+        if value.type in _NAMESPACES or value.type == TUPLE:
+            names = self._names_of_tuple(call, value.scope) if value.type == TUPLE else []
+            given = argument(call, names.index(name) if name in names else -1, name)
+            return [*later, (Binding("assign", call, given), value.scope)] if given is not None else later
         owner = self.symbol(call.func, value.scope)
         if owner is None or not isinstance(owner.node, ast.ClassDef):
-            return []
+            return later
         given = self._constructed(owner, call, name)
         if given is not None:
             return [*self._assigned(owner, name), (Binding("assign", call, given), value.scope)]
         return self.fields_of(owner, name, calls=False)
+
+    def _names_of_tuple(self, call: ast.Call, scope: Scope) -> list[str]:
+        """The fields of `namedtuple("Batches", "train valid")`, where an object of it is made."""
+        made = self.origins(call.func, scope)[0][0]
+        given = argument(made, 1, "field_names") if isinstance(made, ast.Call) else None
+        if isinstance(given, ast.Constant) and isinstance(given.value, str):
+            return given.value.replace(",", " ").split()
+        return [str(getattr(item, "value", "")) for item in getattr(given, "elts", [])]
 
     def fields_of(self, owner: Scope, name: str, depth: int = _DEPTH, *, calls: bool = True) -> list[Bound]:
         """A field of a class and of its bases within the project: assignments, class attributes, properties."""
@@ -115,7 +126,15 @@ class Fields(Names):
         for made, where in self.origins(node.value, scope):
             value = _item(made, key)
             found += [(Binding("assign", made, value), where)] if value is not None else []
+            if not found:
+                found += _stored(made, where, f"[{key!r}]") or _stored(made, where, "[*]")
         return found
+
+
+def _stored(made: ast.expr, scope: Scope, key: str) -> list[Bound]:
+    """What the function that makes a container or a record puts into it afterwards, under its name there."""
+    names = names_holding(made, scope)
+    return [item for name in sorted(names) for item in scope.module.fields.get((name, key), ()) if item[1] is scope]
 
 
 def _item(made: ast.expr, key: object) -> ast.expr | None:

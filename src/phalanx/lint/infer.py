@@ -10,6 +10,7 @@ import ast
 from dataclasses import replace
 
 from phalanx.lint.callables import PARTIAL, Callables
+from phalanx.lint.fields import TUPLE
 from phalanx.lint.project import Project
 from phalanx.lint.resolve import Value
 from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, returns
@@ -212,7 +213,7 @@ class Inference(Callables):
             if same:
                 return [replace(value, tags=value.tags | {node.func.attr}) for value in same]
         if name is None:
-            return []
+            return self._tuple(node, scope) if not path else []
         if name == "accelerate.Accelerator.prepare":
             return self._prepared(node, scope, path)
         if name == "deepspeed.initialize":
@@ -231,6 +232,12 @@ class Inference(Callables):
         if symbol is not None or last[:1].isupper() or name in _MAKERS or name.startswith("torchvision.models."):
             return [Value(_MAKERS.get(name, name), node, scope)]
         return []
+
+    def _tuple(self, node: ast.Call, scope: Scope) -> list[Value]:
+        """An object of a named tuple of the project."""
+        made, where = self.origins(node.func, scope)[0] if isinstance(node.func, ast.Name) else (None, scope)
+        is_tuple = isinstance(made, ast.Call) and self.dotted(made.func, where) == TUPLE
+        return [Value(TUPLE, node, scope)] if is_tuple else []
 
     def _prepared(self, node: ast.Call, scope: Scope, path: tuple[int, ...]) -> list[Value]:
         position = path[0] if path else 0

@@ -157,7 +157,10 @@ def makes_layer(node: ast.expr, context: Context, scope: Scope) -> bool:
     """`nn.Linear(…)` and its like, moved to a device or not."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
         node = node.func.value
-    return _is_layer(node, context, scope, (*_LAYERS, "Sequential"))
+    if _is_layer(node, context, scope, (*_LAYERS, "Sequential")):
+        return True
+    owner = context.inference.symbol(node.func, scope) if isinstance(node, ast.Call) else None
+    return owner is not None and "torch.nn.Module" in context.inference.bases(owner)
 
 
 def adds_layer(method: Scope | None, context: Context) -> bool:

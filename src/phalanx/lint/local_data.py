@@ -135,11 +135,25 @@ class LocalData:
 
     def _bound(self, name: str, binding: Binding, scope: Scope) -> bool:
         value = binding.value
+        if binding.kind == "param" and isinstance(binding.node, ast.arg):
+            handed = self.inference.handed(scope, binding.node.arg)
+            return any(self.depends(given, at) for given, at in handed)
         if value is None or binding.kind not in ("assign", "augment", "for") or self._reduces(value, scope):
             return False
+        if isinstance(value, ast.Constant):
+            return self._is_decided_here(binding.node, scope)
         if binding.kind == "for":
             return self._is_share(value, binding.path, scope)
         return name in self._losses(scope) or self._returns(value, scope) or self.depends(value, scope)
+
+    def _is_decided_here(self, node: ast.AST, scope: Scope) -> bool:
+        """A literal that is set, or a counter that counts, under a condition on local data: `if loss > best: bad += 1`."""
+        for parent, field in scope.module.ancestors(node):
+            if parent in scope.module.scopes:
+                return False
+            if isinstance(parent, ast.If) and field != "test" and self.depends(parent.test, scope):
+                return True
+        return False
 
     def _is_share(self, node: ast.expr, path: tuple[int, ...], scope: Scope) -> bool:
         """An element of a loader with a DistributedSampler; not the number that `enumerate` adds."""

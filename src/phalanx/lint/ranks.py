@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from phalanx.lint.conditions import asks_whether_distributed, is_looked_up
 from phalanx.lint.infer import Inference
@@ -16,7 +17,7 @@ from phalanx.lint.rank_sources import (
     rank_kind,
 )
 from phalanx.lint.syntax import default_of, parameters, returns
-from phalanx.lint.tree import Module, Scope
+from phalanx.lint.tree import Binding, Module, Scope
 
 _ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "node_rank", "process_index", "local_process_index", "is_main_process", "is_local_main_process", "is_last_process", "is_global_zero", "is_master", "is_rank_0", "is_rank0", "is_chief", "task_id", "task_index", "input_pipeline_id", "should_save", "local_process_zero", "is_world_process_zero", "is_local_process_zero", "global_rank_zero", "is_main", "dist_rank", "ddp_rank"})  # fmt: skip
 _NAMES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "proc_rank", "is_master", "is_main_process", "is_rank0", "is_chief", "ddp_rank", "ddp_local_rank", "master_process", "local_process_index"})  # fmt: skip
@@ -39,6 +40,7 @@ class Ranks:
         self._decorators: dict[Scope, ast.expr | None] = {}
         self._keepers: dict[Scope, bool] = {}
         self._busy: set[object] = set()
+        self.agrees: Callable[[ast.AST, Scope], bool] = lambda *_: False  # whether code reaches a collective
 
     def depends(self, node: ast.AST | None, scope: Scope) -> bool:
         """Whether an expression can have another value on another rank."""
@@ -160,7 +162,29 @@ class Ranks:
                     b.value is not None and self._element(b.value, b.path, at) for b, at in values
                 ):
                     return True
-        return False
+        return self._is_set_by_some(found, node)
+
+    def _is_set_by_some(self, found: list[tuple[Binding, Scope]], use: ast.AST) -> bool:
+        """`stop = False`, then `if rank == 0: stop = True`: only some ranks change what all had set to a literal."""
+        values = {ast.dump(b.value) for b, _ in found if b.value is not None}
+        if len(found) < 2 or len(values) < 2 or not any(isinstance(b.value, ast.Constant) for b, _ in found):
+            return False
+        if any(b.value is None or b.kind not in ("assign", "augment") for b, _ in found):
+            return False
+        if any(self.agrees(b.value, at) for b, at in found if b.value is not None):
+            return False
+        guards = [self._branch_of(b.node, at, use) for b, at in found]
+        return any(guard is not None for guard in guards) and not all(guards)
+
+    def _branch_of(self, node: ast.AST, scope: Scope, use: ast.AST) -> ast.If | None:
+        """The branch on the rank that a statement is in, and a later use is not."""
+        around = {parent for parent, _ in scope.module.ancestors(use)}
+        for parent, field in scope.module.ancestors(node):
+            if parent in scope.module.scopes or parent in around:
+                return None
+            if isinstance(parent, ast.If) and field != "test" and self.depends(parent.test, scope):
+                return parent
+        return None
 
     def _is_other_number(self, function: Scope, name: str, handed: list[tuple[ast.expr, Scope]]) -> bool:
         """A parameter `rank` that is not this process's: counted by a loop, or of a matrix (`rank=8` in LoRA)."""
@@ -201,7 +225,10 @@ class Ranks:
 
     def _field(self, node: ast.Attribute, scope: Scope) -> bool:
         fields = self.inference.fields(node, scope)
-        return any(b.value is not None and self._element(b.value, b.path, where) for b, where in fields)
+        if any(b.value is not None and self._element(b.value, b.path, where) for b, where in fields):
+            return True
+        is_plain = all(isinstance(b.value, (ast.Constant, ast.Compare)) for b, _ in fields)
+        return is_plain and self._is_set_by_some(fields, node)
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> bool:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None

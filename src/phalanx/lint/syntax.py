@@ -95,6 +95,11 @@ def element(value: ast.expr | None, path: tuple[int, ...]) -> ast.expr | None:
     return value
 
 
+def names_holding(made: ast.expr, scope: Scope) -> set[str]:
+    """The variables of a scope that an expression is assigned to, by itself or in a written tuple."""
+    return {name for name, bound in scope.bindings.items() if any(element(b.value, b.path) is made for b in bound)}
+
+
 def position(node: ast.AST) -> tuple[int, int]:
     """Line and column."""
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

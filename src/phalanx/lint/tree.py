@@ -254,9 +254,9 @@ class _Walker:
         elif isinstance(target, ast.Starred):
             self._target(target.value, "other", node, value, path, scope)
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            if isinstance(target.slice, ast.Constant):
-                key = (target.value.id, f"[{target.slice.value!r}]")
-                self.module.fields.setdefault(key, []).append((Binding(kind, node, value, path), scope))
+            key = repr(target.slice.value) if isinstance(target.slice, ast.Constant) else "*"  # `loaders[split] = …`
+            stored = self.module.fields.setdefault((target.value.id, f"[{key}]"), [])
+            stored.append((Binding(kind, node, value, path), scope))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             bound = (Binding(kind, node, value, path), scope)
             owner = scope.function.owner if scope.function is not None else None

@@ -43,6 +43,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.flow import yielded_from
 from phalanx.lint.patterns import assigned_to, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import parameters
@@ -60,6 +61,7 @@ _PASSES = frozenset(
     {"builtins.enumerate", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.iter", "torch.utils.data.DataLoader"}
 )
 _COUNTS = ("%", "//", "min(", "islice", "world")  # whoever counts may make shares equal
+_EVENS = ("%", "//", "min(", "islice", "while True", "cycle(")
 _LISTINGS = frozenset({"glob.glob", "os.listdir", "glob.iglob"})
 _SIZES = frozenset({"range", "take", "skip", "randn", "rand", "zeros", "ones", "randint", "Subset", "islice", "narrow"})
 
@@ -113,6 +115,10 @@ def _stride(node: ast.expr, context: Context, scope: Scope) -> ast.expr | None:
         if isinstance(made, ast.Call):
             own = context.inference.symbol(made.func, where)  # a generator or data set over what it is given
             inner = made.args if own is not None or context.name(made.func, where) in _PASSES else []
+            for source, at in yielded_from(made, where, context) if own is not None else ():
+                found = _stride(source, context, at)
+                if own is not None and found is not None and not any(word in ast.unparse(own.node) for word in _EVENS):
+                    return found
             if own is not None and any(word in ast.unparse(own.node) for word in _COUNTS):
                 return None
             return next((found for item in inner if (found := _stride(item, context, where)) is not None), None)

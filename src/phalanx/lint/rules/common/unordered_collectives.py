@@ -41,6 +41,7 @@ from phalanx.lint.context import Context
 from phalanx.lint.local_data import LocalData
 from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import names_holding
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -103,21 +104,25 @@ def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
         node = node.func.value
     if not isinstance(node, ast.Name):
         return False
-    made = [made for made, _ in context.origins(node, scope)]
-    if not any(isinstance(item, ast.Dict) or _last(item) in _DICTS for item in made):
-        return False
     local = LocalData(context.inference, context.collectives)
-    stores = (item for kind in (ast.Assign, ast.AugAssign) for item in context.module.nodes[kind])
+    made = [(m, at) for m, at in context.origins(node, scope) if _is_empty(m)]
+    return any(local.depends(key, where) for m, at in made for key, where in _keys(m, at))
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """`{}`, `dict()`, `defaultdict(float)`: what keys there will be is not written."""
+    return not node.keys if isinstance(node, ast.Dict) else _last(node) in _DICTS
+
+
+def _keys(made: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+    """What is stored in a dictionary under a key, by the function that makes it."""
+    names = names_holding(made, scope)
+    stores = (item for kind in (ast.Assign, ast.AugAssign) for item in scope.module.nodes[kind])
     for statement, where in stores:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         for target in targets if where is scope else ():
-            if (
-                isinstance(target, ast.Subscript)
-                and root_name(target) == node.id
-                and local.depends(target.slice, scope)
-            ):
-                return True
-    return False
+            if isinstance(target, ast.Subscript) and root_name(target) in names:
+                yield target.slice, where
 
 
 def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int = 4) -> bool:
@@ -128,6 +133,8 @@ def _is_unordered(node: ast.expr, context: Context, scope: Scope, depth: int = 4
 def _has_no_order(node: ast.expr, context: Context, scope: Scope, depth: int) -> bool:
     if isinstance(node, (ast.Set, ast.SetComp)):
         return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.BitOr, ast.BitAnd)):
+        return _is_unordered(node.left, context, scope, depth - 1)  # `set(a) - set(b)`
     if not isinstance(node, ast.Call):
         return False
     name = context.name(node.func, scope)

@@ -56,7 +56,9 @@ def check(context: Context) -> Iterator[Hit]:
     """Scopes that call an engine."""
     if not context.calls_in_program("deepspeed.initialize"):
         return
-    engines = {scope for call, scope in context.module.calls if context.is_a(call.func, scope, ENGINE)}
+    called = [scope for call, scope in context.module.calls if context.is_a(call.func, scope, ENGINE)]
+    owners = {context.inference.owner_of(scope) for scope in called} - {None}
+    engines = {*called, *(f for f in context.module.functions if f.owner in owners)}
     for call, scope in context.methods("backward", "step"):
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if scope not in engines or not isinstance(owner, ast.Name):

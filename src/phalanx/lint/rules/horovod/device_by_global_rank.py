@@ -49,11 +49,8 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.calls(
         "tensorflow.config.experimental.set_visible_devices", "tensorflow.config.set_visible_devices"
     ):
-        text = ast.unparse(call)
-        if (
-            any(isinstance(item, ast.Call) and context.name(item.func, scope) in _RANKS for item in ast.walk(call))
-            and "%" not in text
-        ):
+        parts = [item for item in ast.walk(call) if isinstance(item, (ast.Call, ast.Name)) and item is not call]
+        if any(context.ranks.kind(item, scope) == "global" for item in parts) and "%" not in ast.unparse(call):
             yield Hit(call, "The GPU is chosen by `hvd.rank()`, the rank in the whole job")
     for node, scope in context.module.nodes[ast.Assign]:
         target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""

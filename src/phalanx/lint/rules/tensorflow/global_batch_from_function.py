@@ -45,6 +45,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.patterns import calls_below
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LTF012",
@@ -66,13 +67,14 @@ def check(context: Context) -> Iterator[Hit]:
             continue
         for item in calls_below(function.body):
             size = item.args[0] if item.args and getattr(item.func, "attr", "") == "batch" else None
-            if size is not None and _is_global(size):
+            if size is not None and _is_global(size, context, function):
                 yield Hit(item, f"`{context.text(size)}` is used for each replica's own input")
 
 
-def _is_global(size: ast.expr) -> bool:
+def _is_global(size: ast.expr, context: Context, scope: Scope) -> bool:
     """A name that says so, or a product with the number of replicas."""
-    text = ast.unparse(size)
-    if isinstance(size, ast.Name):
-        return "global" in size.id.lower()
-    return isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult) and "num_replicas_in_sync" in text
+    name = size.attr if isinstance(size, ast.Attribute) else getattr(size, "id", "")
+    return "global" in name.lower() or any(
+        isinstance(made, ast.BinOp) and isinstance(made.op, ast.Mult) and "num_replicas_in_sync" in ast.unparse(made)
+        for made, _ in context.origins(size, scope)
+    )

@@ -140,19 +140,26 @@ def _handed_to_training(
 
 def _is_module(call: ast.Call, context: Context, scope: Scope) -> bool:
     func = call.func
+    if isinstance(func, ast.Name):
+        made, where = context.origin(func, scope)  # `net = model.module`
+        return made is not func and isinstance(made, ast.Attribute) and made.attr == "module" and _wraps(made.value, context, where)  # fmt: skip
     if not isinstance(func, ast.Attribute):
         return False
     target = func if func.attr == "module" else func.value
     wrapper = target.value if isinstance(target, ast.Attribute) and target.attr == "module" else None
     if wrapper is None:
         return _is_unwrapped(call, func, context, scope)
-    if not any(value.type in (DDP, FSDP) for value in context.values(wrapper, scope)):
+    if not _wraps(wrapper, context, scope):
         return False
     if func.attr in ("module", "forward"):
         return True
     # A method of the inner model is one more term of the loss, unless nothing here calls the wrapper.
     text = ast.dump(wrapper)
     return bool(call.args) and not any(ast.dump(c.func) == text for c, s in context.module.calls if s is scope)
+
+
+def _wraps(node: ast.expr, context: Context, scope: Scope) -> bool:
+    return any(value.type in (DDP, FSDP) for value in context.values(node, scope))
 
 
 def _is_unwrapped(call: ast.Call, func: ast.Attribute, context: Context, scope: Scope) -> bool:

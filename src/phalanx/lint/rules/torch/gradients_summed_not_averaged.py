@@ -48,6 +48,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.flow import made_from
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import argument
 from phalanx.lint.tree import Scope
@@ -61,6 +62,7 @@ RULE = Rule(
     needs=("all_reduce",),
 )
 
+_STATISTICS = frozenset({"norm", "sum", "isnan", "isfinite", "isinf", "any", "all", "item", "max", "mean", "tensor", "zeros", "abs", "pow"})  # fmt: skip
 _WORLD = (
     "world",
     "size",
@@ -95,14 +97,19 @@ def check(context: Context) -> Iterator[Hit]:
 
 
 def _is_gradient(node: ast.expr, context: Context, scope: Scope) -> bool:
-    if isinstance(node, ast.Attribute) and node.attr in ("grad", "data"):
-        return node.attr == "grad" or _is_gradient(node.value, context, scope)
-    if isinstance(node, ast.Name):
-        found = context.inference.reaching(node.id, node, scope)
-        return any(
-            b.kind == "assign" and isinstance(b.value, ast.Attribute) and b.value.attr == "grad" for b, _ in found
-        )
-    return False
+    """`p.grad`, or what is packed from gradients: `torch.cat([p.grad.flatten() for p in …])`."""
+
+    def asks(item: ast.AST, _: Scope) -> bool:
+        return isinstance(item, ast.Attribute) and item.attr == "grad"
+
+    return made_from(node, scope, context, asks) and not _is_statistic(node, context, scope)
+
+
+def _is_statistic(node: ast.expr, context: Context, scope: Scope) -> bool:
+    """A norm or a flag that is computed from gradients is no gradient."""
+    return made_from(
+        node, scope, context, lambda item, _: getattr(item, "attr", getattr(item, "id", "")) in _STATISTICS
+    )
 
 
 def _is_scaled_gradient(node: ast.AST) -> bool:

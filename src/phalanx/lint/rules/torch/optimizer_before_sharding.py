@@ -39,11 +39,12 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.flow import handed_on
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD
 from phalanx.lint.layers import adds_layer, makes_layer
 from phalanx.lint.patterns import following, keyword, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
-from phalanx.lint.syntax import parameters
+from phalanx.lint.syntax import first_argument
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -138,22 +139,14 @@ def _makes_optimizer(call: ast.Call, context: Context, scope: Scope) -> bool:
 
 def _sharded(context: Context) -> Iterator[tuple[ast.Call, Scope, str]]:
     """Calls that shard a variable, themselves or in a function of the project that they hand it to."""
+
+    def does(call: ast.Call, scope: Scope) -> ast.expr | None:
+        return first_argument(call, "module") if context.name(call.func, scope) in (FULLY_SHARD, FSDP) else None
+
     for call, scope in context.module.calls:
-        if context.name(call.func, scope) in (FULLY_SHARD, FSDP):
-            if call.args and isinstance(call.args[0], ast.Name):
-                yield call, scope, call.args[0].id
-            continue
-        function = context.inference.symbol(call.func, scope) if call.args else None
-        if function is None or not function.is_function:
-            continue
-        inner = {
-            c.args[0].id
-            for c, s in context.space.named(function.module).get(FULLY_SHARD, [])
-            if s is function and c.args and isinstance(c.args[0], ast.Name)
-        }
-        for parameter, given in zip(parameters(function), call.args, strict=False):
-            if parameter in inner and isinstance(given, ast.Name):
-                yield call, scope, given.id
+        given = handed_on(call, scope, context, does)
+        if isinstance(given, ast.Name):
+            yield call, scope, given.id
 
 
 def _remade(call: ast.Call, name: str, shard: ast.Call, context: Context, scope: Scope) -> bool:

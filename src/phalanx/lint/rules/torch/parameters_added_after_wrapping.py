@@ -41,7 +41,9 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.infer import DDP
 from phalanx.lint.layers import adds_layer, makes_layer
+from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -76,9 +78,25 @@ def check(context: Context) -> Iterator[Hit]:
     for call, scope in context.module.calls:
         func = call.func
         is_method = isinstance(func, ast.Attribute) and _is_inside(func.value, context, scope)
-        if is_method and adds_layer(context.inference.symbol(func, scope), context):
+        is_method = is_method and adds_layer(context.inference.symbol(func, scope), context)
+        if is_method or any(_is_inside(item, context, scope) and _changes(call, item, context, scope) for item in call.args):  # fmt: skip
             text = f"`{context.text(func)}` adds a layer after the model was wrapped; DDP never averages its gradients"
             yield Hit(call, text)
+
+
+def _changes(call: ast.Call, given: ast.expr, context: Context, scope: Scope) -> bool:
+    """Whether a function of the project puts a layer into the model that it is given."""
+    function = context.inference.symbol(call.func, scope)
+    names = parameters(function) if function is not None and function.is_function else []
+    place = call.args.index(given)
+    return function is not None and any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Attribute)
+        and root_name(node.targets[0]) in names[place : place + 1]
+        and makes_layer(node.value, context, where)
+        for node, where in function.module.nodes[ast.Assign]
+        if where is function
+    )
 
 
 def _is_inside(node: ast.expr, context: Context, scope: Scope) -> bool:

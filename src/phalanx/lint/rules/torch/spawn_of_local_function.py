@@ -53,7 +53,7 @@ def check(context: Context) -> Iterator[Hit]:
     """The first argument, or what a function of the project returns for it."""
     for call, scope in context.calls("torch.multiprocessing.spawn"):
         given = call.args[0] if call.args else keyword(call, "fn")
-        if given is not None and _is_local(given, context, scope):
+        if given is not None and any(_is_local(made, context, at) for made, at in context.origins(given, scope)):
             yield Hit(call, f"`{context.text(given)}` is defined inside of a function and cannot be pickled")
 
 

@@ -43,7 +43,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.patterns import calls_below
+from phalanx.lint.flow import calls_reached
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -72,11 +72,11 @@ def check(context: Context) -> Iterator[Hit]:
 
 def _never_synchronised(context: Context) -> Iterator[Hit]:
     """Loops in which every backward pass is under `with model.no_sync():`, and an optimizer steps."""
-    for loop, _ in context.module.loops:
-        inside = [call for statement in loop.body for call in calls_below([statement])]
-        passes = [call for call in inside if getattr(call.func, "attr", "") == "backward"]
+    for loop, scope in context.module.loops:
+        inside = list(calls_reached(loop.body, scope, context, names=frozenset({"backward", "step"})))
+        passes = [call for call, inner, _ in inside if getattr(inner.func, "attr", "") == "backward"]
         blocks = [_no_sync_around(call, loop, context) for call in passes]
-        if not passes or None in blocks or not any(getattr(call.func, "attr", "") == "step" for call in inside):
+        if not passes or None in blocks or len(passes) == len(inside):
             continue
         if not any(isinstance(parent, (ast.If, ast.IfExp)) for b in blocks if b for parent in _above(b, loop, context)):
             yield Hit(passes[0], "Every backward pass is within `no_sync()`: gradients are never averaged")
