@@ -15,6 +15,8 @@ from phalanx.run.script import recognise_script
 
 # Where a function names several, the one that carries the ranks.
 _ORDER = ("horovod", "keras", "tensorflow", "jax", "torch")
+# Clusters put installed packages on PYTHONPATH; such folders are not below this interpreter's own.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def framework_of(function: Callable[..., Any]) -> str:
@@ -72,6 +74,6 @@ def modules_to_copy(root: Path) -> list[ModuleType]:
         ):
             continue
         path = Path(file).resolve()
-        if not any(path.is_relative_to(folder) for folder in kept):
+        if _INSTALLED.isdisjoint(path.parts) and not any(path.is_relative_to(folder) for folder in kept):
             found.append(module)
     return found
