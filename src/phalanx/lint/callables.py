@@ -49,6 +49,12 @@ class Callables(Origins):
                 is_function = isinstance(made, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) and made is not func
                 yield from self.callees(made, where) if is_function else ()
 
+    def held(self, func: ast.expr, scope: Scope) -> list[Origin]:
+        """What is called: behind a variable, or in a table (`MODELS[name]`, `MODELS.get(name)`)."""
+        if isinstance(func, ast.Call) and getattr(func.func, "attr", "") == "get" and isinstance(func.func, ast.Attribute):  # fmt: skip
+            return list(self.elements(func.func.value, scope))
+        return list(self._handed_on(func, scope)) if isinstance(func, (ast.Name, ast.Subscript)) else []
+
     def _handed_on(self, func: ast.expr, scope: Scope) -> Iterator[Origin]:
         """What a variable, a loop's variable or an entry of a table stands for."""
         if isinstance(func, ast.Subscript):

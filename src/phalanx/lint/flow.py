@@ -32,6 +32,17 @@ def calls_reached(
                 yield from ((call, found, where) for _, found, where in inner)
 
 
+def sites(context: Context, *names: str, depth: int = 2) -> Iterator[Reached]:
+    """Calls of these names in the program, where this file makes them: themselves, or by a function of the project."""
+    rest = [(item, depth) for item in context.calls_in_program(*names)]
+    while rest:
+        (call, scope), left = rest.pop(0)
+        if scope.module is context.module:
+            yield call, scope
+        is_plain = scope.is_function and not any(isinstance(p, ast.If) for p, _ in scope.module.ancestors(call))
+        rest += [(site, left - 1) for site in context.inference.callers(scope)] if is_plain and left else []
+
+
 def handed_on(
     call: ast.Call, scope: Scope, context: Context, does: Callable[[ast.Call, Scope], ast.expr | None], depth: int = 3
 ) -> ast.expr | None:
@@ -49,6 +60,9 @@ def handed_on(
         place = names.index(found.id) if isinstance(found, ast.Name) and found.id in names else -1
         if 0 <= place < len(call.args):
             return call.args[place]
+        is_own = isinstance(found, ast.Attribute) and ast.unparse(found).startswith("self.")
+        if is_own and ast.unparse(call.func).startswith("self."):
+            return found  # a method that does it to a field of its object
     return None
 
 

@@ -13,7 +13,7 @@ from phalanx.lint.callables import PARTIAL, Callables
 from phalanx.lint.fields import TUPLE
 from phalanx.lint.project import Project
 from phalanx.lint.resolve import Value
-from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, returns
+from phalanx.lint.syntax import argument, argument_of, default_of, first_argument, parameters, qualified, returns
 from phalanx.lint.tree import Binding, Module, Scope
 
 _DEPTH = 14
@@ -213,7 +213,7 @@ class Inference(Callables):
             if same:
                 return [replace(value, tags=value.tags | {node.func.attr}) for value in same]
         if name is None:
-            return self._tuple(node, scope) if not path else []
+            return self._made(node, scope) if not path else []
         if name == "accelerate.Accelerator.prepare":
             return self._prepared(node, scope, path)
         if name == "deepspeed.initialize":
@@ -233,11 +233,16 @@ class Inference(Callables):
             return [Value(_MAKERS.get(name, name), node, scope)]
         return []
 
-    def _tuple(self, node: ast.Call, scope: Scope) -> list[Value]:
-        """An object of a named tuple of the project."""
-        made, where = self.origins(node.func, scope)[0] if isinstance(node.func, ast.Name) else (None, scope)
-        is_tuple = isinstance(made, ast.Call) and self.dotted(made.func, where) == TUPLE
-        return [Value(TUPLE, node, scope)] if is_tuple else []
+    def _made(self, node: ast.Call, scope: Scope) -> list[Value]:
+        """An object of a named tuple, or of a class that a variable or a table holds: `MODELS[name](…)`."""
+        found = []
+        for made, where in self.held(node.func, scope):
+            if isinstance(made, ast.Call) and self.dotted(made.func, where) == TUPLE:
+                found.append(Value(TUPLE, node, scope))
+            owner = self.symbol(made, where) if isinstance(made, (ast.Name, ast.Attribute)) else None
+            if owner is not None and isinstance(owner.node, ast.ClassDef):
+                found.append(Value(qualified(owner), node, scope))
+        return found
 
     def _prepared(self, node: ast.Call, scope: Scope, path: tuple[int, ...]) -> list[Value]:
         position = path[0] if path else 0

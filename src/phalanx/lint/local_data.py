@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.collectives import Collectives, calls_in
+from phalanx.lint.fields import PROPERTIES
 from phalanx.lint.infer import Inference
-from phalanx.lint.syntax import position, returns
+from phalanx.lint.syntax import decorated, position, returns
 from phalanx.lint.tree import Binding, Scope
 
 _DEPTH = 8
@@ -179,7 +180,9 @@ class LocalData:
         self._busy.add(key)
         try:
             is_own = getattr(node.value, "id", "") == "self"
-            fields = self.inference.fields(node, scope) if is_own else []
+            fields = self.inference.fields(node, scope)
+            if not is_own:  # of another object what its properties compute
+                fields = [(b, at) for b, at in fields if at.is_function and decorated(at.node, PROPERTIES)]
             local = any(self._bound("", b, where) for b, where in fields)
             return (local and not self._is_reduced_field(node.attr, scope)) or self._was_told(node, scope)
         finally:

@@ -16,7 +16,7 @@ from phalanx.lint.rank_sources import (
     environment_key,
     rank_kind,
 )
-from phalanx.lint.syntax import default_of, parameters, returns
+from phalanx.lint.syntax import default_of, element, parameters, position, returns
 from phalanx.lint.tree import Binding, Module, Scope
 
 _ATTRIBUTES = frozenset({"rank", "local_rank", "global_rank", "world_rank", "node_rank", "process_index", "local_process_index", "is_main_process", "is_local_main_process", "is_last_process", "is_global_zero", "is_master", "is_rank_0", "is_rank0", "is_chief", "task_id", "task_index", "input_pipeline_id", "should_save", "local_process_zero", "is_world_process_zero", "is_local_process_zero", "global_rank_zero", "is_main", "dist_rank", "ddp_rank"})  # fmt: skip
@@ -166,15 +166,23 @@ class Ranks:
 
     def _is_set_by_some(self, found: list[tuple[Binding, Scope]], use: ast.AST) -> bool:
         """`stop = False`, then `if rank == 0: stop = True`: only some ranks change what all had set to a literal."""
-        values = {ast.dump(b.value) for b, _ in found if b.value is not None}
-        if len(found) < 2 or len(values) < 2 or not any(isinstance(b.value, ast.Constant) for b, _ in found):
+        made = [element(b.value, b.path) for b, _ in found if b.kind in ("assign", "augment")]
+        values = {ast.dump(value) for value in made if value is not None}
+        if len(made) < len(found) or None in made or len(values) < 2:
             return False
-        if any(b.value is None or b.kind not in ("assign", "augment") for b, _ in found):
+        if not any(isinstance(value, ast.Constant) for value in made):
             return False
-        if any(self.agrees(b.value, at) for b, at in found if b.value is not None):
+        if any(self.agrees(value, at) for value, (_, at) in zip(made, found, strict=True) if value is not None):
             return False
         guards = [self._branch_of(b.node, at, use) for b, at in found]
         return any(guard is not None for guard in guards) and not all(guards)
+
+    def _is_agreed(self, node: ast.expr, scope: Scope) -> bool:
+        """A list that a collective has filled: `dist.broadcast_object_list(flags)` above `flags[0]`."""
+        calls = (call for call, at in scope.module.calls if at is scope and position(call) < position(node))
+        return isinstance(node, ast.Name) and any(
+            any(getattr(item, "id", "") == node.id for item in call.args) and self.agrees(call, scope) for call in calls
+        )
 
     def _branch_of(self, node: ast.AST, scope: Scope, use: ast.AST) -> ast.If | None:
         """The branch on the rank that a statement is in, and a later use is not."""
@@ -227,7 +235,7 @@ class Ranks:
         fields = self.inference.fields(node, scope)
         if any(b.value is not None and self._element(b.value, b.path, where) for b, where in fields):
             return True
-        is_plain = all(isinstance(b.value, (ast.Constant, ast.Compare)) for b, _ in fields)
+        is_plain = all(isinstance(element(b.value, b.path), (ast.Constant, ast.Compare)) for b, _ in fields)
         return is_plain and self._is_set_by_some(fields, node)
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> bool:
@@ -241,6 +249,8 @@ class Ranks:
             ) == "task"
         if key in ("rank", "local_rank", "global_rank"):
             return True
+        if self._is_agreed(node.value, scope):
+            return False
         if any(
             b.value is not None and self._element(b.value, b.path, at) for b, at in self.inference.items(node, scope)
         ):

@@ -63,7 +63,8 @@ def check(context: Context) -> Iterator[Hit]:
     if not calls or any(has_rest(call) for call, _ in calls):
         return
     handed = {root_name(item) for call, _ in calls for item in call.args}
-    scopes = {scope for _, scope in calls}
+    owners = {context.inference.owner_of(scope) for _, scope in calls} - {None}
+    scopes = {*(scope for _, scope in calls), *(f for f in context.module.functions if f.owner in owners)}
     for loop, scope in context.training_loops:
         if isinstance(loop, ast.While) or scope not in scopes:
             continue

@@ -69,6 +69,7 @@ _UNSIZED = frozenset(
 )
 _SHAPED = frozenset({f"torch.{name}" for name in ("zeros", "ones", "empty", "randn", "rand")})
 _DEPTH = 5
+_SAME = frozenset({"to", "cuda", "clone", "detach", "contiguous", "cpu", "bool"})
 _CONVERTS = frozenset({"double", "float", "half", "bfloat16", "long", "int", "reshape", "view", "flatten", "narrow"})
 
 
@@ -143,22 +144,16 @@ def _of_call(node: ast.Call, context: Context, scope: Scope, depth: int) -> str:
         return next((found for part, at in parts if (found := _reason(part, context, at, depth - 1))), "")
     if name in _UNSIZED:
         return f"has a length that depends on the data: `{name}`"
-    if isinstance(node.func, ast.Attribute) and method in (
-        *_CONVERTS,
-        "to",
-        "cuda",
-        "clone",
-        "detach",
-        "contiguous",
-        "cpu",
-    ):
+    if isinstance(node.func, ast.Attribute) and method in _CONVERTS | _SAME:
         return _reason(node.func.value, context, scope, depth)
     return ""
 
 
 def _is_mask(index: ast.expr, context: Context, scope: Scope) -> bool:
     """`x[pred != y]`: as many elements as the condition holds for."""
-    if isinstance(index, ast.Compare):
-        return True
+    while isinstance(index, ast.Call) and isinstance(index.func, ast.Attribute) and index.func.attr in _SAME:
+        index = index.func.value
+    if isinstance(index, (ast.Compare, ast.UnaryOp)):
+        return isinstance(index, ast.Compare) or isinstance(index.op, ast.Invert)
     made = context.origins(index, scope) if isinstance(index, ast.Name) else ()
-    return bool(made) and all(isinstance(item, ast.Compare) for item, _ in made)
+    return bool(made) and all(item is not index and _is_mask(item, context, at) for item, at in made)

@@ -103,10 +103,12 @@ def _joins(context: Context) -> bool:
 
 
 def _bound(loop: ast.AST, context: Context, scope: Scope) -> ast.expr | None:
-    """`n` of `for i in range(n)`."""
+    """`n` of `for i in range(n)`; of `range(start, n)` the one that depends on the rank."""
     call = loop.iter if isinstance(loop, ast.For) else None
-    is_range = isinstance(call, ast.Call) and context.name(call.func, scope) == "builtins.range" and len(call.args) == 1
-    return call.args[0] if is_range and isinstance(call, ast.Call) else None
+    is_range = isinstance(call, ast.Call) and context.name(call.func, scope) == "builtins.range" and len(call.args) < 3
+    given = call.args if is_range and isinstance(call, ast.Call) else []
+    differing = [item for item in given if isinstance(item, ast.Name) and context.ranks.depends(item, scope)]
+    return given[0] if len(given) == 1 else differing[0] if len(differing) == 1 else None
 
 
 def _stride(node: ast.expr, context: Context, scope: Scope) -> ast.expr | None:

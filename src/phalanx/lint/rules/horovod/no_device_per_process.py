@@ -43,10 +43,12 @@ for step in range(10):
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.tree import Scope
 
 RULE = Rule(
     code="LHV010",
@@ -69,6 +71,7 @@ def check(context: Context) -> Iterator[Hit]:
     if not context.calls(*_INIT) or context.mentions(*_PINS) or context.has_unknown_imports:
         return
     moves = [c for c, s in context.methods("cuda") if not c.args and not context.name(c.func, s).startswith("torch.")]
+    moves += [c for c, s in context.calls("torch.device") if _is_plain_gpu(c, context, s)]
     lists = [c for c, s in context.calls(*_GPUS) if c.args and context.constant(c.args[0], s) == "GPU"]
     for call in [*moves, *lists][:1]:
         do = (
@@ -78,3 +81,9 @@ def check(context: Context) -> Iterator[Hit]:
         )
         what = "uses GPU 0" if moves else "takes all GPUs of the host"
         yield Hit(call, f"Every process {what}: nothing chooses the device of the process", do=do)
+
+
+def _is_plain_gpu(call: ast.Call, context: Context, scope: Scope) -> bool:
+    """`torch.device("cuda")`, or that under a condition."""
+    made = [context.constant(item, at) for item, at in context.origins(call.args[0], scope)] if call.args else []
+    return len(call.args) == 1 and "cuda" in made

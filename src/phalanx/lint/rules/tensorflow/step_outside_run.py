@@ -72,7 +72,7 @@ def check(context: Context) -> Iterator[Hit]:
         if not batch:
             continue
         for call in calls_below(loop.body):
-            function = context.inference.symbol(call.func, scope)
+            function = next(iter(context.inference.callees(call.func, scope)), None)
             handed = any(isinstance(item, ast.Name) and item.id in batch for item in call.args)
             is_model = any(value.type in MODELS for value in context.values(call.func, scope))
             is_plain = function is not None and function.is_function and not _runs(function)

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import calls_in
 from phalanx.lint.context import Context
+from phalanx.lint.flow import sites
 from phalanx.lint.patterns import block_of, calls_below
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -48,7 +49,7 @@ _EAGER = ("tensorflow.constant", "tensorflow.Variable", "tensorflow.zeros", "ten
 
 def check(context: Context) -> Iterator[Hit]:
     """Statements of the block before the strategy; functions that are only defined do not run."""
-    for call, scope in context.calls("tensorflow.distribute.MultiWorkerMirroredStrategy"):
+    for call, scope in sites(context, "tensorflow.distribute.MultiWorkerMirroredStrategy"):
         statement = context.module.statement(call)
         block = block_of(context, call)
         before = block[: block.index(statement)] if isinstance(statement, ast.stmt) and statement in block else []

@@ -34,6 +34,7 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
+from phalanx.lint.flow import sites
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -50,7 +51,7 @@ _STRATEGIES = ("tensorflow.distribute.MultiWorkerMirroredStrategy", "tensorflow.
 
 def check(context: Context) -> Iterator[Hit]:
     """Assignments behind a construction in one scope, themselves or in a function that is called there."""
-    made = context.calls(*_STRATEGIES)
+    made = list(sites(context, *_STRATEGIES))
     for node, scope in context.module.nodes[ast.Assign] if made else ():
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(target, ast.Subscript) or context.name(target.value, scope) != "os.environ":

@@ -37,6 +37,7 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import calls_in
 from phalanx.lint.context import INIT, Context
+from phalanx.lint.flow import sites
 from phalanx.lint.patterns import block_of, following
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.tree import Scope
@@ -57,7 +58,7 @@ _MAKERS = frozenset({"init_process_group", "DistributedDataParallel()", "FullySh
 
 def check(context: Context) -> Iterator[Hit]:
     """Statements of the block that makes or destroys the group."""
-    for call, scope in context.calls(_TEARDOWN):
+    for call, scope in sites(context, _TEARDOWN):
         if call.args or call.keywords or not isinstance(context.module.statement(call), ast.Expr):
             continue
         for operation in context.collectives.reached(following(context, call), scope):

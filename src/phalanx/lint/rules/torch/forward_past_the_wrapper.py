@@ -54,7 +54,7 @@ from phalanx.lint.patterns import (
     wrapped_by,
 )
 from phalanx.lint.rule import Hit, Rule
-from phalanx.lint.syntax import parameters
+from phalanx.lint.syntax import argument_of, parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -124,6 +124,12 @@ def _handed_to_training(
         function = (
             context.inference.symbol(call.func, scope) if wrap is not None and call.lineno > wrap.lineno else None
         )
+        if (
+            function is not None
+            and isinstance(function.node, ast.ClassDef)
+            and _trains_field(call, item, function, context)
+        ):
+            return ast.unparse(item)
         if function is None or not function.is_function or not isinstance(item, ast.Name):
             continue
         place = call.args.index(item)
@@ -136,6 +142,24 @@ def _handed_to_training(
         ):
             return item.id
     return ""
+
+
+def _trains_field(call: ast.Call, item: ast.expr, owner: Scope, context: Context) -> bool:
+    """Whether a class keeps what its constructor is given in a field, and a method whose result is trained calls that."""
+    made = context.inference.member(owner, "__init__")
+    given = [n for n in parameters(made) if argument_of(call, made, n) is item] if made is not None else []
+    own = owner.module.self_fields.get(owner.node, {})
+    kept = {field for field, bound in own.items() if any(getattr(b.value, "id", "") in given for b, _ in bound)}
+    other = context.space.context(owner.module)
+    return any(
+        isinstance(c.func, ast.Attribute)
+        and c.func.attr in kept
+        and getattr(c.func.value, "id", "") == "self"
+        and s.owner is owner
+        and not is_without_gradients(other, c)
+        and (result_is_trained(other, s) or any(backward_uses(other, s, name) for name in assigned_to(other, c)))
+        for c, s in owner.module.calls
+    )
 
 
 def _is_module(call: ast.Call, context: Context, scope: Scope) -> bool:

@@ -65,7 +65,7 @@ def check(context: Context) -> Iterator[Hit]:
     switches = sorted(_switches(context), key=lambda item: item[0].lineno)
     wraps = context.calls(DDP)
     for node, model, value, scope in switches:
-        if not _reaches_wrapper(model, context, scope):
+        if not _reaches_wrapper(model, context, scope) and not _is_inner(model, node, scope, wraps):
             continue
         is_whole = isinstance(model, ast.Name) or getattr(model, "attr", "") == "module"
         if value is False and not (is_whole and any(v is not False for n, _, v, _ in switches if n is not node)):
@@ -89,11 +89,30 @@ def _switches(context: Context) -> Iterator[Switch]:
         if isinstance(call.func, ast.Attribute):
             yield call, call.func.value, value, scope
     for call, scope in context.module.calls:
-        function = context.inference.symbol(call.func, scope) if call.args else None
+        function = context.inference.symbol(call.func, scope)
         if function is not None and function.is_function and "requires_grad" in function.module.source.text:
             found = {value for _, value in _settings(function.node, context, function)}
-            if len(found) == 1:
-                yield call, call.args[0], found.pop(), scope
+            model = call.args[0] if call.args else _own_model(function)
+            if len(found) == 1 and model is not None:
+                yield call, model, found.pop(), scope
+
+
+def _own_model(method: Scope) -> ast.expr | None:
+    """`self.net` of a method that loops over `self.net.parameters()`."""
+    loops = (loop.iter for loop, at in method.module.loops if at is method and isinstance(loop, ast.For))
+    funcs = (call.func.value for call in loops if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute))
+    return next((model for model in funcs if getattr(getattr(model, "value", None), "id", "") == "self"), None)
+
+
+def _is_inner(model: ast.expr, node: ast.AST, scope: Scope, wraps: Calls) -> bool:
+    """The model, or a part of it, that a call above has wrapped under another name."""
+    above = {
+        ast.unparse(w.args[0]) for w, at in wraps if at is scope and w.args and w.lineno < getattr(node, "lineno", 0)
+    }
+    parts = [model]
+    while isinstance(parts[-1], ast.Attribute):
+        parts.append(parts[-1].value)
+    return any(ast.unparse(part) in above for part in parts)
 
 
 def _settings(code: ast.AST, context: Context, scope: Scope) -> Iterator[tuple[ast.stmt | ast.expr, object]]:

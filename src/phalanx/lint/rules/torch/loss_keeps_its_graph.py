@@ -44,6 +44,7 @@ from collections.abc import Iterator
 from phalanx.lint.context import Context
 from phalanx.lint.patterns import following, names_in, root_name
 from phalanx.lint.rule import Hit, Rule
+from phalanx.lint.syntax import argument_of, parameters
 from phalanx.lint.tree import Scope
 
 RULE = Rule(
@@ -70,8 +71,27 @@ def check(context: Context) -> Iterator[Hit]:
                 and isinstance(node.op, ast.Add)
                 and getattr(node.value, "id", "") == loss.id
             )
-            if is_sum and isinstance(node, ast.AugAssign) and not _is_used(node, context, scope):
+            if (is_sum and isinstance(node, ast.AugAssign) and not _is_used(node, context, scope)) or _is_summed(
+                node, loss.id, context, scope
+            ):
                 yield Hit(node, f"`{context.text(node)}` keeps the graph of every step")
+
+
+def _is_summed(statement: ast.stmt, loss: str, context: Context, scope: Scope) -> bool:
+    """`meter.update(loss)`, where the method adds what it is given to a field."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    function = context.inference.symbol(call.func, scope)
+    given = [n for n in parameters(function) if getattr(argument_of(call, function, n), "id", "") == loss] if function is not None else []  # fmt: skip
+    return function is not None and any(
+        where is function
+        and isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Attribute)
+        and getattr(node.value, "id", "") in given
+        and all(binding.kind == "param" for binding in function.bindings.get(given[0], ()))
+        for node, where in function.module.nodes[ast.AugAssign]
+    )
 
 
 def _is_used(node: ast.AugAssign, context: Context, scope: Scope) -> bool:

@@ -63,14 +63,29 @@ def check(context: Context) -> Iterator[Hit]:
     yield from _before_new_layers(context)
     for shard, scope, name in _sharded(context):
         for call, where in context.module.calls:
-            if where is not scope or call.lineno >= shard.lineno or not _makes_optimizer(call, context, where):
+            if where is not scope or call.lineno >= shard.lineno:
                 continue
-            first = call.args[0] if call.args else keyword(call, "params")
-            if first is not None and root_name(first) == name and not _remade(call, name, shard, context, scope):
-                yield Hit(
-                    call,
-                    f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}",
+            if name in _held(call, context, where) and not _remade(call, name, shard, context, scope):
+                text = (
+                    f"This optimizer holds the parameters of `{name}` from before it is sharded at line {shard.lineno}"
                 )
+                yield Hit(call, text)
+
+
+def _held(call: ast.Call, context: Context, scope: Scope) -> set[str]:
+    """The model whose parameters an optimizer gets from a call, itself or by a method of the same object."""
+    if _makes_optimizer(call, context, scope):
+        first = call.args[0] if call.args else keyword(call, "params")
+        return {root_name(first), _model_of(call)} - {""} if first is not None else set()
+
+    def does(call: ast.Call, scope: Scope) -> ast.expr | None:
+        given = call.args[0] if call.args else keyword(call, "params")
+        func = given.func if isinstance(given, ast.Call) else None
+        is_made = context.name(call.func, scope).startswith("torch.optim.") and ".lr_scheduler." not in context.name(call.func, scope)  # fmt: skip
+        return func.value if is_made and isinstance(func, ast.Attribute) and func.attr == "parameters" else None
+
+    given = handed_on(call, scope, context, does)
+    return {ast.unparse(given)} if isinstance(given, ast.Attribute) else set()
 
 
 def _of_another_model(context: Context) -> Iterator[Hit]:
@@ -145,8 +160,9 @@ def _sharded(context: Context) -> Iterator[tuple[ast.Call, Scope, str]]:
 
     for call, scope in context.module.calls:
         given = handed_on(call, scope, context, does)
-        if isinstance(given, ast.Name):
-            yield call, scope, given.id
+        is_looped = isinstance(given, ast.Name) and all(b.kind == "for" for b in scope.bindings.get(given.id, ()))
+        if isinstance(given, (ast.Name, ast.Attribute)) and not is_looped:
+            yield call, scope, ast.unparse(given)
 
 
 def _remade(call: ast.Call, name: str, shard: ast.Call, context: Context, scope: Scope) -> bool:
