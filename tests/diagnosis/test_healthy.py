@@ -122,3 +122,12 @@ def test_what_a_rank_caught_that_leaves_the_talking_to_another(diagnose: Diagnos
     assert diagnose({"job.log": job + "[0]<stdout>:done\n"}).verdict is None
     died = "Process name: [1]\nExit code: 1\n"
     assert diagnose({"job.log": job + CAUGHT + died}).verdict is not None
+
+
+def test_what_both_ranks_caught_and_one_stream_shows_last(diagnose: Diagnose) -> None:
+    """torchrun's --tee copies a rank's two streams one after the other, so what was raised early may stand at the end."""
+    steps = {rank: "".join(f"[default{rank}]:step {step} loss 0.{9 - step}\n" for step in range(6)) for rank in (0, 1)}
+    raised = 'Traceback (most recent call last):\n  File "/home/u/train.py", line 11, in <module>\n    fetch()\nConnectionResetError: [Errno 104] Connection reset by peer\nretrying\n'
+    caught = {rank: "".join(f"[default{rank}]:{line}\n" for line in raised.splitlines()) for rank in (0, 1)}
+    assert diagnose({"job.log": steps[0] + caught[1] + steps[1] + caught[0]}).verdict is None
+    assert diagnose({"job.log": steps[0] + steps[1] + caught[1] + caught[0]}).verdict is not None

@@ -57,3 +57,14 @@ def test_the_last_attempt_of_torchrun_is_judged(diagnose: Diagnose) -> None:
     assert report.verdict is not None
     assert (report.verdict.symptom, report.verdict.culprit_ranks) == ("build.import-error", (0,))
     assert [found.symptom for found in report.findings if "memory" in found.symptom] == []
+
+
+def test_another_rank_of_the_same_node_fails_in_the_second_run(diagnose: Diagnose) -> None:
+    """The first run's agent and summary name rank 0, the second's rank 1: one node gives up once a run."""
+    agent = AGENT.replace("local_rank: 1 (pid: 9)", "local_rank: 0 (pid: 8)")
+    first = TYPO + agent + summary(0, "13:02:58").replace("pid: 7", "pid: 8")
+    second = STEPS + OOM + AGENT + summary(1, "14:10:00").replace("pid: 7", "pid: 9")
+    report = diagnose({"job.log": first + second})
+    assert report.verdict is not None
+    assert report.verdict.symptom == "fail.out-of-memory"
+    assert len(report.restarts) == 1

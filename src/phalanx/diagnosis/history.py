@@ -176,11 +176,7 @@ class History:
     @cached_property
     def places(self) -> dict[int, str]:
         """The line of the user's code at which each rank was last seen to fail or to be interrupted."""
-        found: dict[int, str] = {}
-        for event in self.seen.events:
-            if event.kind in (EventKind.EXCEPTION, EventKind.STACK) and event.rank is not None and event.user_frame:
-                found[event.rank] = event.user_frame.place
-        return found
+        return {rank: frames[-1].place for rank, frames in self.stacks.items()}
 
     @cached_property
     def stacks(self) -> dict[int, tuple[Frame, ...]]:
@@ -291,13 +287,19 @@ class History:
         if entry is None or self.exit_codes.get(rank, 0) != 0:
             return False
         line = self._repeats.first_of(event)
-        if _later(entry.last_progress, entry.finished, line):
+        if _later(entry.last_progress, entry.finished, line) or self._is_caught_elsewhere(event, file):
             return True
         if entry.last_connected > event.line and WARNING.search(event.text[:300]):
             return True  # it could not reach its peers at first
         if (line < event.line or entry.last_ordinary > event.line) and self._ended_well_after(event):
             return True  # it raised that before or spoke on, and another rank tells for all that they are done
         return self._others_trained_on(event, file, entry)
+
+    def _is_caught_elsewhere(self, event: Event, file: FileSurvey) -> bool:
+        """Another rank raised the same at the same line and trained on, in a job without a death: the program catches it."""
+        twins = ((twin.line, file.ranks.get(twin.rank)) for twin in self._repeats.twins_of(event))
+        went_on = any(one is not None and _later(one.last_progress, one.finished, line) for line, one in twins)
+        return went_on and not self.own_deaths and not any(self.exit_codes.values())
 
     def _others_trained_on(self, event: Event, file: FileSurvey, entry: RankSurvey) -> bool:
         """A line, no exception, of a rank that never tells of its training, in a job that trains on and in which nobody failed:

@@ -16,7 +16,7 @@ class Repeats:
     def __init__(self, exceptions: Iterable[Event]) -> None:
         self._first: dict[tuple[object, ...], int] = {}
         self._last: dict[str, int] = {}
-        known = list(exceptions)
+        self._known = known = list(exceptions)
         for event in known:
             if event.user_frame is not None:
                 said = _saying(event)
@@ -27,6 +27,17 @@ class Repeats:
     def first_of(self, event: Event) -> int:
         """The line of the first exception that says the same from the same place."""
         return self._first.get(_saying(event), event.line) if event.user_frame is not None else event.line
+
+    def twins_of(self, event: Event) -> list[Event]:
+        """The same from the same place in the same file, of other ranks."""
+        said = (event.text, event.user_frame, event.file)
+        return [
+            other
+            for other in self._known
+            if event.user_frame is not None
+            and (other.text, other.user_frame, other.file) == said
+            and other.rank != event.rank
+        ]
 
     def last_in(self, file: str) -> int:
         """The last line at which something was raised that had not been caught before; 0 in a file without."""

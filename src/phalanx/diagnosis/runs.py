@@ -1,7 +1,7 @@
 """Several runs of a job: the last one is judged, the earlier ones are listed.
 
-torchrun prints one summary when it gives up, in which every rank stands once. A rank that stands in a second one has been
-started again by somebody else, who appended to the file. Where torchrun restarts ranks itself, `--log-dir` gets a folder
+torchrun prints one summary for each node when it gives up, in which every rank stands once. A rank or a node that stands in a
+second one has been started again by somebody else, who appended to the file. Where torchrun restarts ranks itself, `--log-dir` gets a folder
 `attempt_1` beside `attempt_0`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from phalanx.model import Event, EventKind
@@ -65,8 +65,24 @@ def _summaries(events: Sequence[Event]) -> list[list[Event]]:
     """The exits of each of a launcher's summaries, which tell the time of each."""
     found: list[list[Event]] = []
     exits = [event for event in events if event.kind is EventKind.EXIT and event.data.get("at") is not None]
+    told = {event.data.get("pid"): event.line for event in events if _OF_AGENT in event.text}
+    begun: dict[object, int] = {}  # by node, where its agent told the failure that a summary followed
+    for event in exits:
+        if event.data.get("pid") in told:
+            begun[_node_of(event)] = max(begun.get(_node_of(event), 0), told[event.data.get("pid")])
     for event in sorted(exits, key=lambda one: one.line):
-        if not found or any(event.rank == other.rank for other in found[-1]):
+        if not found or any(_is_of_later_run(event, other, begun) for other in found[-1]):
             found.append([])
         found[-1].append(event)
     return found
+
+
+def _is_of_later_run(event: Event, other: Event, begun: Mapping[object, int]) -> bool:
+    """The same rank again; or the same node, whose agent told of another failure in between."""
+    node = _node_of(event)
+    return event.rank == other.rank or (node == _node_of(other) and other.line < begun.get(node, 0) < event.line)
+
+
+def _node_of(event: Event) -> object:
+    """Where the ranks of a node begin, and its host: two nodes of one job differ in it."""
+    return event.data.get("host"), (event.rank or 0) - int(event.data.get("local", 0))

@@ -41,6 +41,7 @@ _STATEMENTS = (
 )
 _STATEMENT = [re.compile(statement.encode(), re.I) for statement in _STATEMENTS]
 _ANY_STATEMENT = re.compile("|".join(_STATEMENTS).encode(), re.I)
+_LABEL = re.compile(r"\W?[Rr]ank[ _:=]?(?=\d)")
 _HELD_BACK = "x across cluster]"  # Ray prints once, seconds later, what several workers had said alike
 _OPENING = 24  # lines before the first step that are kept
 _MOST_REPEATS = 20  # lines that are compared
@@ -115,7 +116,7 @@ def survey_sample(
     redrawn = dict(_redrawn_lines(sample)) if b"\r" in sample else {}
     for index, whole in enumerate(cleaned_lines(sample) if lines is None else lines):
         number = first_line + index
-        for line in redrawn.get(index) or (whole,):
+        for line in redrawn.get(index) or _apart(whole):
             if line:
                 speaker, text = dialect.read(line)
                 said[speaker.rank].append((number, text))
@@ -124,6 +125,13 @@ def survey_sample(
     for rank, spoken in said.items():
         _survey_rank(survey.ranks.setdefault(rank, RankSurvey()), spoken)
         survey.last_line = max(survey.last_line, spoken[-1][0])
+
+
+def _apart(line: str) -> Sequence[str]:
+    """The lines of several ranks that wrote at once, before either wrote its end: `[rank 0] step 6 loss 0.3[rank 2] step 6 loss 0.3`."""
+    if "ank" not in line[:5] or (label := _LABEL.match(line)) is None or line.find(label[0], label.end()) < 0:
+        return (line,)
+    return re.split(rf"(?<=[\w.)\]%])(?={re.escape(label[0])}\d)", line)
 
 
 def _redrawn_lines(sample: bytes) -> Iterator[tuple[int, list[str]]]:

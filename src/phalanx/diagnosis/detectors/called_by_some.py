@@ -18,7 +18,7 @@ from phalanx.model import Event, EventKind, Frame
 from phalanx.model.facts import make_fact
 from phalanx.sources.facts import fact_event
 from phalanx.sources.rank_conditions import condition_above, singles_out
-from phalanx.sources.user_code import source_line
+from phalanx.sources.user_code import parse_source, source_line
 
 # Library code that returns only when other ranks have come.
 _MEETS = re.compile(
@@ -30,6 +30,16 @@ _PAIRED = frozenset(
 )
 _OF_GROUPS = frozenset(("group", "process_group", "process_set"))
 _WRAPPERS = frozenset(("wrapper", "inner", "decorate_context", "_fn"))
+GATHERS = frozenset(
+    (
+        "get_model_state_dict",
+        "get_optimizer_state_dict",
+        "get_state_dict",
+        "state_dict",
+        "full_tensor",
+        "save_checkpoint",
+    )
+)  # what a sharded model's state is gathered from all ranks by
 _WRAPPED = "the wrapped model"
 _MODEL_CALLS = frozenset(("_wrapped_call_impl", "_call_impl", "__call__"))
 
@@ -60,12 +70,23 @@ def detect(job: Job) -> Iterator[Event]:
         "condition": condition,
         "others_at": places.pop() if len(places) == 1 else "",
         "plain": "`model.module`" if call == _WRAPPED else "",
+        "gathers": call if call in GATHERS else "",
+        "library": "accelerate" if call == _WRAPPED and _imports_accelerate(own.file) else "",
         "cause": "rank-conditional-collective",
         "ended": "timeout" if any(_TIMED_OUT.search(event.text) for event in ends.values()) else "crash",
     }
     for rank in sorted(inside):
         fact = make_fact("source.called-by-some", fields, ranks=(rank,), source="source")
         yield fact_event(fact, ends[rank].file, ends[rank].line, rank, ends[rank].frames)
+
+
+def _imports_accelerate(file: str) -> bool:
+    tree = parse_source(file)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return any(
+        isinstance(node, ast.Import | ast.ImportFrom) and "accelerate" in ast.unparse(node).split(".")[0]
+        for node in nodes
+    )
 
 
 def _condition(event: Event, seen_by_watch: str) -> str:

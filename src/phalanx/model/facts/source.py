@@ -16,6 +16,8 @@ FACTS = (
             "cause": "str",
             "ended": "str",
             "plain": "str",
+            "gathers": "str",
+            "library": "str",
         },
     ),
     FactType(
