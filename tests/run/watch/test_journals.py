@@ -48,5 +48,5 @@ def test_two_ranks_of_horovod_and_a_negated_condition(tmp_path: Path) -> None:
     python = python_with("horovod", "horovod")
     (tmp_path / "train.py").write_text(HOROVOD)
     done = run(tmp_path, "-n", "2", "--on-stall", "abort", "--python", python, "train.py")
-    assert "Rank 1 left out allreduce `mean` at train.py:13 in step 12" in " ".join(done.err.split())
+    assert "Rank 1 skipped allreduce `mean` at train.py:13 in step 12" in " ".join(done.err.split())
     assert done.report()["verdict"]["culprit_ranks"] == [1]

@@ -24,6 +24,14 @@ def test_who_waits_where_and_what_the_accused_does() -> None:
     assert fact.fields["own"] == "is in evaluate() at train.py:131, under `if rank == 2`"
     assert (fact.fields["seconds"], fact.fields["reason"]) == (8, "elsewhere")
     assert "undecided" not in fact.fields
+    assert fact.fields["busy_in"] == "evaluate() at train.py:131"
+    assert fact.fields["condition"] == "if rank == 2"
+
+
+def test_an_accused_rank_in_another_collective_is_not_busy_in_its_own_code() -> None:
+    fact = judge_stall({0: waits(0), 1: waits(1), 2: waits(2, 99)}, {}, 3).fact(8.0)
+    assert fact.ranks == (2,)
+    assert "busy_in" not in fact.fields
 
 
 def test_a_tie_is_undecided() -> None:

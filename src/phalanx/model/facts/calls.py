@@ -5,7 +5,7 @@ from phalanx.model.fact import FactType
 FACTS = (
     FactType(
         "calls.deviated",
-        "{skipped?{ranks} left out {skipped} in {round}; {others} made it}{extra?{ranks} made {extra} in {round}; {others} did not}{counted?{ranks} {counted}}{way?; {way}}",
+        "{skipped?{ranks} skipped {skipped} in {round}; {others} called it}{extra?{ranks} called {extra} in {round}; {others} did not}{counted?{ranks} {counted}}{way?; {way}}",
         {
             "skipped": "str",  # the call that the accused did not make: `allreduce at train.py:40`
             "extra": "str",  # the call that only the accused made

@@ -38,6 +38,8 @@ FACTS = (
         "Nothing has moved for {seconds} s: {positions}{sides?; different {what}: {sides}}",
         what="str",
         sides="names",
+        busy_in="str",  # where the accused is in its own code: `load() at train.py:12`
+        condition="str",  # on the rank, around it
     ),
     _stall(
         "waits-for-peers",

@@ -178,9 +178,7 @@ def _told(one: Difference, culprits: frozenset[int], skipped: bool) -> Dissent:
     call = f"{one.call.op}{name} at {frame.place}"
     others = name_ranks(one.made if skipped else one.missing)
     fields: dict[str, object] = {"skipped" if skipped else "extra": call, "round": at, "others": others}
-    text = (
-        f"{name_ranks(culprits)} made {'no ' if skipped else ''}{call} in {at}, {others} did{'' if skipped else ' not'}"
-    )
+    text = f"{name_ranks(culprits)} {'skipped' if skipped else 'called'} {call} in {at}, {others} {'called it' if skipped else 'did not'}"
     if skipped and (way := _way_past(frame, culprits)):
         fields["way"] = way
         text += f"; {way}"
@@ -191,7 +189,7 @@ def _way_past(frame: Frame, culprits: frozenset[int]) -> str:
     """The condition or the early way out by which the accused can have missed the line; empty unless there is one alone."""
     around = [one for one in conditions_at(frame.file, frame.line) if one.is_about_ranks]
     if around:
-        return f"the call stands under `{around[-1].text}` ({Frame(frame.file, around[-1].line, '').place})"
+        return f"the call is under `{around[-1].text}` ({Frame(frame.file, around[-1].line, '').place})"
     ways = [
         (line, condition)
         for line, condition in ways_past(frame.file, frame.line)
@@ -200,7 +198,7 @@ def _way_past(frame: Frame, culprits: frozenset[int]) -> str:
     if len(ways) != 1:
         return ""
     line, condition = ways[0]
-    return f"the way past it is at {Frame(frame.file, line, '').place}, under `{condition.text}`"
+    return f"it is skipped at {Frame(frame.file, line, '').place}, under `{condition.text}`"
 
 
 def find_shorter_run(journals: Mapping[int, Journal], size: int) -> Dissent | None:

@@ -37,7 +37,22 @@ def stall_fact(
         fields["own"] = one if len(culprits) == 1 else many
     elif reason != "stopped":
         fields["undecided"] = described
-    return make_fact(_kind(positions, reason, told), {**fields, **told}, ranks=culprits, source="watch")
+    kind = _kind(positions, reason, told)
+    if kind == "stall.waits-for-rank":
+        fields |= _busy(positions, culprits)
+    return make_fact(kind, {**fields, **told}, ranks=culprits, source="watch")
+
+
+def _busy(positions: Mapping[int, RankPosition], culprits: list[int]) -> dict[str, str]:
+    """Where the accused are in their own code, if all are at one place: what they wait for there is to be fixed, not their collectives."""
+    found = [positions[rank] for rank in culprits if rank in positions]
+    places = {(one.frame.function, one.frame.place) for one in found if one.frame is not None}
+    if len(places) != 1 or any(one.doing is not Doing.ELSEWHERE or one.frame is None for one in found):
+        return {}
+    function, place = places.pop()
+    fields = {"busy_in": place if function.startswith("<") else f"{function}() at {place}"}
+    conditions = {one.condition for one in found}
+    return fields | {"condition": conditions.pop()} if len(conditions) == 1 and all(conditions) else fields
 
 
 def _kind(positions: Mapping[int, RankPosition], reason: str, told: Mapping[str, Any]) -> str:
