@@ -10,6 +10,7 @@ from functools import cached_property
 from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.divergence import Divergence, divergences
 from phalanx.lint.infer import DDP, FSDP, FULLY_SHARD, SPAWN, Inference
+from phalanx.lint.local_data import LocalData
 from phalanx.lint.names import FRAMEWORKS
 from phalanx.lint.options import spread_options
 from phalanx.lint.origins import Origin
@@ -33,6 +34,7 @@ class Workspace:
         self.inference = Inference(self.project)
         self.ranks = Ranks(self.inference)
         self.collectives = Collectives(self.inference)
+        self.local = LocalData(self.inference, self.collectives, self.ranks)
         self.ranks.agrees = lambda node, scope: bool(self.collectives.reached([node], scope))
         self._named: dict[Module, dict[str, Calls]] = {}
         self._contexts: dict[Module, Context] = {}
@@ -62,7 +64,12 @@ class Context:
 
     def __init__(self, module: Module, space: Workspace) -> None:
         self.module, self.space = module, space
-        self.inference, self.ranks, self.collectives = space.inference, space.ranks, space.collectives
+        self.inference, self.ranks, self.collectives, self.local = (
+            space.inference,
+            space.ranks,
+            space.collectives,
+            space.local,
+        )
 
     # Calls
 

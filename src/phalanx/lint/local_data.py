@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from phalanx.lint.collectives import Collectives, calls_in
 from phalanx.lint.fields import PROPERTIES
 from phalanx.lint.infer import Inference
+from phalanx.lint.ranks import Ranks
 from phalanx.lint.syntax import decorated, position, returns
-from phalanx.lint.tree import Binding, Scope
+from phalanx.lint.tree import Binding, Module, Scope
 
 _DEPTH = 8
 _IN_PLACE = frozenset({"all_reduce", "broadcast", "allreduce_", "broadcast_", "all_gather", "reduce"})
@@ -18,6 +19,11 @@ _LOADER, _SAMPLER = "torch.utils.data.DataLoader", "torch.utils.data.Distributed
 _PASSES = frozenset({"builtins.enumerate", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "builtins.zip"})
 _CLOCKS = frozenset({"time.time", "time.monotonic", "time.perf_counter", "datetime.datetime.now"})
 _DICE = ("random.", "numpy.random.", "torch.rand", "torch.bernoulli")
+_SEEDERS = {
+    "random": frozenset({"random.seed"}),
+    "numpy": frozenset({"numpy.random.seed"}),
+    "torch": frozenset({"torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"}),
+}
 _SEEDS = ("seed(", "seed_everything(", "set_seed(", "Generator(", "default_rng(", "RandomState(", "fix_random")
 _FILES = frozenset({"os.path.exists", "os.path.isfile", "os.path.isdir"})
 _WRITES = ("save(", "dump(", "savez(", "to_csv(", "save_to_disk(", "makedirs(", "mkdir(", "download", "'w'", "'wb'", "write_text(", "write_bytes(", "extractall(")  # fmt: skip
@@ -43,8 +49,9 @@ _ASKS = frozenset({"len", "isinstance", "hasattr", "type", "id", "callable"})
 class LocalData:
     """Answers for one project. What every rank agrees on (results of collectives) is not local."""
 
-    def __init__(self, inference: Inference, collectives: Collectives) -> None:
-        self.inference, self.collectives = inference, collectives
+    def __init__(self, inference: Inference, collectives: Collectives, ranks: Ranks) -> None:
+        self.inference, self.collectives, self.ranks = inference, collectives, ranks
+        self._seeded: dict[tuple[Module, str], str] = {}
         self._busy: set[object] = set()
         self._known: dict[object, bool] = {}
         self._training: dict[Scope, bool] = {}
@@ -82,12 +89,25 @@ class LocalData:
         if name in _CLOCKS:
             return "the time, which differs between ranks"
         if name.startswith(_DICE) and not name.startswith(("random.seed", "numpy.random.seed")):
-            is_seeded = any(
-                word in module.code for module in self.inference.project.program(scope.module) for word in _SEEDS
-            )
-            return "" if is_seeded else "a random number that every rank draws for itself"
+            return self._draw(name, scope.module) if not any(k.arg == "generator" for k in call.keywords) else ""
+        if name.endswith("clip_grad_norm_") and not self.collectives.synchronises(scope.module):
+            return "the norm of this rank's own gradients"
         is_file = name in _FILES or getattr(call.func, "attr", "") in ("exists", "is_file", "is_dir")
         return "a file that another rank may just have written" if is_file and self._is_written(call, scope) else ""
+
+    def _draw(self, name: str, module: Module) -> str:
+        """What a draw of a library's own generator is: equal on all ranks only if all have the same seed."""
+        library = name.partition(".")[0]
+        if (module, library) not in self._seeded:
+            program = self.inference.project.program(module)
+            seeds = [
+                (c, s) for m in program for c, s in m.calls if self.inference.dotted(c.func, s) in _SEEDERS[library]
+            ]
+            by_rank = any(self.ranks.depends(item, s) for c, s in seeds for item in c.args)
+            is_seeded = any(word in m.code for m in program for word in _SEEDS)
+            text = "" if is_seeded else "a random number that every rank draws for itself"
+            self._seeded[module, library] = "a random number, of which each rank has its own seed," if by_rank else text
+        return self._seeded[module, library]
 
     def _is_written(self, call: ast.Call, scope: Scope) -> bool:
         """Whether the branch that asks for a file makes one: ranks that ask a moment later see it."""
@@ -100,8 +120,12 @@ class LocalData:
     def _read(self, node: ast.AST, scope: Scope) -> Iterator[ast.Name | ast.Attribute | ast.Call]:
         """Names, fields and calls of an expression, without those whose size or type alone is asked for."""
         if isinstance(node, ast.Attribute) and node.attr in _SIZES:
+            yield from self._filtered(node.value, scope)
             return
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _ASKS:
+            yield from (
+                self._filtered(node.args[0], scope) if node.args and getattr(node.func, "id", "") == "len" else ()
+            )
             return
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             return
@@ -113,6 +137,15 @@ class LocalData:
             yield node
         for child in ast.iter_child_nodes(node):
             yield from self._read(child, scope)
+
+    def _filtered(self, node: ast.expr, scope: Scope) -> Iterator[ast.Name]:
+        """A variable whose length is the number of its elements that pass a test: `x = x[x > 0]`."""
+        found = self.inference.reaching(node.id, node, scope) if isinstance(node, ast.Name) else []
+        value = found[0][0].value if found else None
+        is_masked = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Compare)
+        is_chosen = isinstance(value, ast.ListComp) and any(loop.ifs for loop in value.generators)
+        if isinstance(node, ast.Name) and (is_masked or is_chosen):
+            yield node
 
     def _local(self, name: ast.Name, scope: Scope) -> bool:
         key = (name.id, position(name), scope)

@@ -54,7 +54,6 @@ from collections.abc import Iterator
 
 from phalanx.lint.context import Context
 from phalanx.lint.divergence import divergences_at
-from phalanx.lint.local_data import LocalData
 from phalanx.lint.rule import Hit, Rule
 
 RULE = Rule(
@@ -72,11 +71,10 @@ def check(context: Context) -> Iterator[Hit]:
     """Divergences at conditions on local data; an exit with an error ends the job and is left alone."""
     if not context.module.branches:
         return
-    local = LocalData(context.inference, context.collectives)
-    for found in divergences_at(context.module, local.depends, context.collectives):
+    for found in divergences_at(context.module, context.local.depends, context.collectives):
         if found.leaves in _LEAVES and not context.ranks.depends(found.test, found.scope):
             how = f"`{found.leaves}` under" if found.leaves else f"`{found.operation.name}` depends on"
-            what = local.describe(found.test, found.scope)
+            what = context.local.describe(found.test, found.scope)
             text = f"{how} `{context.text(found.test)}`, {what}: ranks reach `{found.operation.name}` unevenly"
             yield Hit(
                 found.node,

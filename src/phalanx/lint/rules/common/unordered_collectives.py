@@ -38,7 +38,6 @@ from collections.abc import Iterator
 
 from phalanx.lint.collectives import BARRIERS
 from phalanx.lint.context import Context
-from phalanx.lint.local_data import LocalData
 from phalanx.lint.patterns import root_name
 from phalanx.lint.rule import Hit, Rule
 from phalanx.lint.syntax import names_holding
@@ -104,9 +103,8 @@ def _is_filled_by_data(node: ast.expr, context: Context, scope: Scope) -> bool:
         node = node.func.value
     if not isinstance(node, ast.Name):
         return False
-    local = LocalData(context.inference, context.collectives)
     made = [(m, at) for m, at in context.origins(node, scope) if _is_empty(m)]
-    return any(local.depends(key, where) for m, at in made for key, where in _keys(m, at))
+    return any(context.local.depends(key, where) for m, at in made for key, where in _keys(m, at))
 
 
 def _is_empty(node: ast.expr) -> bool:

@@ -78,7 +78,7 @@ def check(context: Context) -> Iterator[Hit]:
     if not init or context.mentions(*_SYNC) or context.has_unknown_imports:
         return
     trains = context.methods_in_program("backward", "fit", "gradient")
-    if trains and context.methods_in_program("step", "fit", "apply_gradients"):
+    if trains and context.methods_in_program("step", "fit", "apply_gradients", "assign_sub"):
         made = [c for c, s in context.module.calls if context.name(c.func, s).startswith(_OPTIMIZERS)]
         place = next((call for call in made if ".lr_scheduler." not in ast.unparse(call.func)), init[0][0])
         yield Hit(place, "Horovod is initialised, but gradients are never averaged over the processes")

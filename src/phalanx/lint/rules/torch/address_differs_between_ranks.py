@@ -51,7 +51,7 @@ RULE = Rule(
 )
 
 _DEPTH = 4
-_DRAWS = ("random.rand", "random.choice", "numpy.random.", "secrets.")
+_DRAWS = ("random.rand", "random.choice", "numpy.random.", "secrets.", "os.getpid", "time.time", "uuid.")
 _STARTS = ("spawn", "Process(", "subprocess", "seed(", "bcast", "elastic", "ray.")
 
 

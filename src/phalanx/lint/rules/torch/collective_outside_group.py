@@ -53,7 +53,7 @@ RULE = Rule(
 
 _TEARDOWN = "torch.distributed.destroy_process_group"
 _QUESTIONS = frozenset({"torch.distributed.get_rank", "torch.distributed.get_world_size"})
-_MAKERS = frozenset({"init_process_group", "DistributedDataParallel()", "FullyShardedDataParallel()"})
+_MAKERS = frozenset({"init_process_group"})
 
 
 def check(context: Context) -> Iterator[Hit]:
@@ -78,7 +78,7 @@ def check(context: Context) -> Iterator[Hit]:
         before = block[: block.index(statement)] if isinstance(statement, ast.stmt) and statement in block else []
         for operation in context.collectives.reached(before, scope):
             if operation.name not in _MAKERS and context.name(operation.inner.func, operation.inner_scope).startswith(
-                "torch.distributed."
+                ("torch.distributed.", "torch.nn.parallel.")
             ):
                 yield Hit(
                     operation.call,

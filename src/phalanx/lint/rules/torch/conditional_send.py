@@ -46,7 +46,6 @@ import ast
 from collections.abc import Iterator
 
 from phalanx.lint.context import Context
-from phalanx.lint.local_data import LocalData
 from phalanx.lint.patterns import calls_below
 from phalanx.lint.rule import Hit, Rule
 
@@ -62,12 +61,11 @@ RULE = Rule(
 
 def check(context: Context) -> Iterator[Hit]:
     """Sends under conditions on local data."""
-    local = LocalData(context.inference, context.collectives)
     for call, scope in context.calls("torch.distributed.send", "torch.distributed.isend"):
         for parent, field in context.module.ancestors(call):
             if parent in context.module.scopes:
                 break
-            if isinstance(parent, ast.If) and field == "body" and local.depends(parent.test, scope):
+            if isinstance(parent, ast.If) and field == "body" and context.local.depends(parent.test, scope):
                 sides = [
                     c
                     for c in calls_below(parent.orelse)
