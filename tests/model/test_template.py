@@ -35,3 +35,9 @@ def test_one_waits_and_several_wait() -> None:
 def test_a_page_about_a_rule_has_no_job_to_fill_it() -> None:
     text = "{culprits|A rank} left{op? in {op}}; set {variable} to {value|another value}."
     assert fill_without_job(text) == "A rank left; set ‹variable› to another value."
+
+
+def test_a_field_within_conditional_words_may_have_words_for_its_absence() -> None:
+    text = "Look at it.{condition? Only {culprits|one rank} gets there, under `{condition}`.}"
+    assert fill(text, {"condition": "if rank == 1"}) == "Look at it. Only one rank gets there, under `if rank == 1`."
+    assert fill(text, {}) == "Look at it."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^{}]|\{\w+\})*))?\}")
+_FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<otherwise>[^{}]*)|\?(?P<only>(?:[^{}]|\{\w+(?:\|[^{}]*)?\})*))?\}")
 _PLACE = re.compile(r"\S+\.\w+:\d")  # a file's name keeps its letters
 # Names of hosts, variables and files stand as they are written, at the start of a sentence too.
 _AS_WRITTEN = frozenset(
