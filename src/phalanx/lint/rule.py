@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "rules"
 _WHY = re.compile(r"## Why is this bad\?\n(.*?)\n\n", re.DOTALL)
-_EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_EXAMPLE = re.compile(r"```diff\n(.*?)```\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +80,34 @@ class Loaded:
     @property
     def documentation(self) -> str:
         """Markdown: what it does, why it is bad, an example, the same corrected."""
+        bad, good = self.examples
+        shown = f"```python\n{bad}```\nUse instead:\n```python\n{good}```\n"
+        return _EXAMPLE.sub(lambda _: shown, self._written)
+
+    @property
+    def _written(self) -> str:
         return (self.module.__doc__ or "").strip() + "\n"
 
     @property
     def why(self) -> str:
         """Why the finding matters, in a sentence or two."""
-        found = _WHY.search(self.documentation)
+        found = _WHY.search(self._written)
         return self.rule.why or (" ".join(found[1].split()) if found else "")
 
     @property
     def title(self) -> str:
         """The first line of the documentation."""
-        return self.documentation.partition("\n")[0]
+        return self._written.partition("\n")[0]
 
     @property
     def examples(self) -> tuple[str, str]:
         """The bad and the good script of the documentation."""
-        found = _EXAMPLE.findall(self.documentation)
-        if len(found) != 2:
-            raise ValueError(f"{self.rule.code}: the documentation needs two examples, bad and good")
-        return found[0], found[1]
+        found = _EXAMPLE.findall(self._written)
+        if len(found) != 1:
+            raise ValueError(f"{self.rule.code}: the documentation needs one example, as a diff from bad to good")
+        lines = found[0].splitlines()
+        sides = [[line[1:] for line in lines if not line.startswith(dropped)] for dropped in "+-"]
+        return "\n".join([*sides[0], ""]), "\n".join([*sides[1], ""])
 
 
 class RuleClashError(Exception):

@@ -8,33 +8,22 @@ Without the context the optimizer steps after every batch: the effective batch i
 while the loss is divided by n.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator(gradient_accumulation_steps=4)
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-for step in range(8):
-    accelerator.backward(model(torch.randn(8, 4)).sum())
-    optimizer.step()
-    optimizer.zero_grad()
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator(gradient_accumulation_steps=4)
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-for step in range(8):
-    with accelerator.accumulate(model):
-        accelerator.backward(model(torch.randn(8, 4)).sum())
-        optimizer.step()
-        optimizer.zero_grad()
+ accelerator = Accelerator(gradient_accumulation_steps=4)
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ model, optimizer = accelerator.prepare(model, optimizer)
+ for step in range(8):
++    with accelerator.accumulate(model):
+-    accelerator.backward(model(torch.randn(8, 4)).sum())
++        accelerator.backward(model(torch.randn(8, 4)).sum())
+-    optimizer.step()
++        optimizer.step()
+-    optimizer.zero_grad()
++        optimizer.zero_grad()
 ```
 """
 

@@ -7,28 +7,17 @@ Finds `.cuda()` and `.to("cuda")` in files that make an Accelerator.
 `cuda` is GPU 0 for every process unless its device was set; Accelerate has already chosen one for each.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-x = torch.randn(8, 4).cuda()
-accelerator.backward(model(x).sum())
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-x = torch.randn(8, 4).to(accelerator.device)
-accelerator.backward(model(x).sum())
+ accelerator = Accelerator()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ model, optimizer = accelerator.prepare(model, optimizer)
+-x = torch.randn(8, 4).cuda()
++x = torch.randn(8, 4).to(accelerator.device)
+ accelerator.backward(model(x).sum())
 ```
 """
 

@@ -8,32 +8,19 @@ What is not prepared is neither wrapped nor moved: an unprepared optimizer ignor
 an unprepared loader gives every process all of the data.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model = accelerator.prepare(model)
-for step in range(10):
-    optimizer.zero_grad()
-    accelerator.backward(model(torch.randn(8, 4)).sum())
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-for step in range(10):
-    optimizer.zero_grad()
-    accelerator.backward(model(torch.randn(8, 4)).sum())
-    optimizer.step()
+ accelerator = Accelerator()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+-model = accelerator.prepare(model)
++model, optimizer = accelerator.prepare(model, optimizer)
+ for step in range(10):
+     optimizer.zero_grad()
+     accelerator.backward(model(torch.randn(8, 4)).sum())
+     optimizer.step()
 ```
 """
 

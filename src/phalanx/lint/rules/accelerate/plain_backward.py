@@ -10,34 +10,20 @@ Finds backward passes on the loss itself where the model was prepared by Acceler
 The repair by `--fix` replaces the call.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-for step in range(10):
-    optimizer.zero_grad()
-    loss = model(torch.randn(8, 4)).sum()
-    loss.backward()
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-for step in range(10):
-    optimizer.zero_grad()
-    loss = model(torch.randn(8, 4)).sum()
-    accelerator.backward(loss)
-    optimizer.step()
+ accelerator = Accelerator()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ model, optimizer = accelerator.prepare(model, optimizer)
+ for step in range(10):
+     optimizer.zero_grad()
+     loss = model(torch.randn(8, 4)).sum()
+-    loss.backward()
++    accelerator.backward(loss)
+     optimizer.step()
 ```
 """
 

@@ -8,30 +8,18 @@ Under mixed precision the gradients are still scaled, under FSDP and DeepSpeed t
 clips by a wrong norm.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-accelerator.backward(model(torch.randn(8, 4)).sum())
-torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-optimizer.step()
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-accelerator.backward(model(torch.randn(8, 4)).sum())
-accelerator.clip_grad_norm_(model.parameters(), 1.0)
-optimizer.step()
+ accelerator = Accelerator()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ model, optimizer = accelerator.prepare(model, optimizer)
+ accelerator.backward(model(torch.randn(8, 4)).sum())
+-torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
++accelerator.clip_grad_norm_(model.parameters(), 1.0)
+ optimizer.step()
 ```
 """
 

@@ -7,26 +7,16 @@ Finds `state_dict()` or `save_pretrained` of a prepared model without `accelerat
 On several devices the prepared model is a wrapper: the keys begin with `module.`, and it has no `save_pretrained`.
 
 ## Example
-```python
-import torch
-from accelerate import Accelerator
+```diff
+ import torch
+ from accelerate import Accelerator
 
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-accelerator.save(model.state_dict(), "model.pt")
-```
-Use instead:
-```python
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model, optimizer = accelerator.prepare(model, optimizer)
-accelerator.save(accelerator.unwrap_model(model).state_dict(), "model.pt")
+ accelerator = Accelerator()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ model, optimizer = accelerator.prepare(model, optimizer)
+-accelerator.save(model.state_dict(), "model.pt")
++accelerator.save(accelerator.unwrap_model(model).state_dict(), "model.pt")
 ```
 """
 

@@ -8,28 +8,18 @@ the same on all ranks.
 Ranks overwrite one another's file while it is written; the result is now and then a mixture that cannot be loaded.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-torch.save(model.module.state_dict(), "model.pt")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-if dist.get_rank() == 0:
-    torch.save(model.module.state_dict(), "model.pt")
-dist.barrier()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
++if dist.get_rank() == 0:
+-torch.save(model.module.state_dict(), "model.pt")
++    torch.save(model.module.state_dict(), "model.pt")
++dist.barrier()
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,30 +8,21 @@ The n-th collective of a group must be the same on every rank. If one rank gathe
 fail, or exchange each other's data.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-loss, count = torch.zeros(1), torch.zeros(1)
-if dist.get_rank() == 0:
-    dist.all_reduce(loss)
-    dist.broadcast(count, src=0)
-else:
-    dist.broadcast(count, src=0)
-    dist.all_reduce(loss)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-loss, count = torch.zeros(1), torch.zeros(1)
-dist.all_reduce(loss)
-dist.broadcast(count, src=0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ loss, count = torch.zeros(1), torch.zeros(1)
+-if dist.get_rank() == 0:
+-    dist.all_reduce(loss)
++dist.all_reduce(loss)
+-    dist.broadcast(count, src=0)
++dist.broadcast(count, src=0)
+-else:
+-    dist.broadcast(count, src=0)
+-    dist.all_reduce(loss)
+ dist.destroy_process_group()
 ```
 """
 

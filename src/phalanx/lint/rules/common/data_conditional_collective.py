@@ -9,42 +9,25 @@ Each rank sees other data, so the condition holds on some ranks first. They leav
 others wait in the next all-reduce.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    loss = model(torch.randn(8, 4)).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    if loss.item() < 0.1:
-        break
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    loss = model(torch.randn(8, 4)).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    highest = loss.detach().clone()
-    dist.all_reduce(highest, op=dist.ReduceOp.MAX)
-    if highest.item() < 0.1:
-        break
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for step in range(100):
+     loss = model(torch.randn(8, 4)).square().mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
++    highest = loss.detach().clone()
++    dist.all_reduce(highest, op=dist.ReduceOp.MAX)
+-    if loss.item() < 0.1:
++    if highest.item() < 0.1:
+         break
+ dist.destroy_process_group()
 ```
 """
 

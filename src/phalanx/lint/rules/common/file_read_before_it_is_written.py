@@ -8,29 +8,17 @@ collective in between.
 The other ranks do not wait: they find no file, an old one, or half of one.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-if dist.get_rank() == 0:
-    torch.save(model.state_dict(), "start.pt")
-model.load_state_dict(torch.load("start.pt", map_location="cpu"))
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-if dist.get_rank() == 0:
-    torch.save(model.state_dict(), "start.pt")
-dist.barrier()
-model.load_state_dict(torch.load("start.pt", map_location="cpu"))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = torch.nn.Linear(4, 1)
+ if dist.get_rank() == 0:
+     torch.save(model.state_dict(), "start.pt")
++dist.barrier()
+ model.load_state_dict(torch.load("start.pt", map_location="cpu"))
+ dist.destroy_process_group()
 ```
 """
 

@@ -11,26 +11,16 @@ because ranks test at the same time.
 The repair by `--fix` adds `exist_ok=True`.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-if not os.path.exists("checkpoints"):
-    os.makedirs("checkpoints")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-if not os.path.exists("checkpoints"):
-    os.makedirs("checkpoints", exist_ok=True)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ if not os.path.exists("checkpoints"):
+-    os.makedirs("checkpoints")
++    os.makedirs("checkpoints", exist_ok=True)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,22 +8,14 @@ All ranks of the job must call `new_group`, in the same order, also those that a
 the others.
 
 ## Example
-```python
-import torch.distributed as dist
+```diff
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-members = [0, 1]
-group = dist.new_group(members) if dist.get_rank() in members else None
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-members = [0, 1]
-group = dist.new_group(members)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ members = [0, 1]
+-group = dist.new_group(members) if dist.get_rank() in members else None
++group = dist.new_group(members)
+ dist.destroy_process_group()
 ```
 """
 

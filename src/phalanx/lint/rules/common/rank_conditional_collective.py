@@ -10,30 +10,18 @@ Every rank of a group must make the same collectives in the same order. Ranks th
 the time-out, or are answered by the others' next collective and get wrong data.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-state = torch.zeros(1)
-if rank == 0:
-    torch.save(state, "state.pt")
-    dist.barrier()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-state = torch.zeros(1)
-if rank == 0:
-    torch.save(state, "state.pt")
-dist.barrier()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ rank = dist.get_rank()
+ state = torch.zeros(1)
+ if rank == 0:
+     torch.save(state, "state.pt")
+-    dist.barrier()
++dist.barrier()
+ dist.destroy_process_group()
 ```
 """
 

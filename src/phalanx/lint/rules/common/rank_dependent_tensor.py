@@ -9,26 +9,16 @@ All ranks must pass tensors of the same shape and type. Sizes that depend on a r
 the collective then fails, hangs or returns garbage.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-labels = torch.randint(0, 10, (64,))
-counts = torch.bincount(labels)
-dist.all_reduce(counts)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-labels = torch.randint(0, 10, (64,))
-counts = torch.bincount(labels, minlength=10)
-dist.all_reduce(counts)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ labels = torch.randint(0, 10, (64,))
+-counts = torch.bincount(labels)
++counts = torch.bincount(labels, minlength=10)
+ dist.all_reduce(counts)
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,24 +7,15 @@ Finds `src`, `dst` or `root_rank` arguments that depend on the rank, in collecti
 All ranks must name the same root. If each names its own, some send and nobody receives, or the operation is refused.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-weights = torch.zeros(4)
-dist.broadcast(weights, src=dist.get_rank())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-weights = torch.zeros(4)
-dist.broadcast(weights, src=0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ weights = torch.zeros(4)
+-dist.broadcast(weights, src=dist.get_rank())
++dist.broadcast(weights, src=0)
+ dist.destroy_process_group()
 ```
 """
 

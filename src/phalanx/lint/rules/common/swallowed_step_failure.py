@@ -9,39 +9,27 @@ The rank that met the exception skips collectives that the others are already in
 apart, and the job hangs or mixes up its data.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    try:
-        loss = model(torch.randn(8, 4)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    except RuntimeError:
-        continue
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    loss = model(torch.randn(8, 4)).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for step in range(100):
+-    try:
+-        loss = model(torch.randn(8, 4)).square().mean()
++    loss = model(torch.randn(8, 4)).square().mean()
+-        optimizer.zero_grad()
++    optimizer.zero_grad()
+-        loss.backward()
++    loss.backward()
+-        optimizer.step()
++    optimizer.step()
+-    except RuntimeError:
+-        continue
+ dist.destroy_process_group()
 ```
 """
 

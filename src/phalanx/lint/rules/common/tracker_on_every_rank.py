@@ -8,22 +8,14 @@ makes.
 A job of n ranks shows up as n runs, or n processes write to one event file; curves are duplicated or mixed up.
 
 ## Example
-```python
-import torch.distributed as dist
-import wandb
+```diff
+ import torch.distributed as dist
+ import wandb
 
-dist.init_process_group("gloo")
-run = wandb.init(project="demo")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch.distributed as dist
-import wandb
-
-dist.init_process_group("gloo")
-run = wandb.init(project="demo") if dist.get_rank() == 0 else None
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-run = wandb.init(project="demo")
++run = wandb.init(project="demo") if dist.get_rank() == 0 else None
+ dist.destroy_process_group()
 ```
 """
 

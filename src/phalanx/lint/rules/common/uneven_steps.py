@@ -8,32 +8,19 @@ program whose steps synchronise.
 A rank with fewer batches leaves the loop early; the others wait for it in the all-reduce of their next step.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-steps = 100 if rank == 0 else 90
-for step in range(steps):
-    model(torch.randn(8, 4)).sum().backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-steps = 90
-for step in range(steps):
-    model(torch.randn(8, 4)).sum().backward()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ rank = dist.get_rank()
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+-steps = 100 if rank == 0 else 90
++steps = 90
+ for step in range(steps):
+     model(torch.randn(8, 4)).sum().backward()
+ dist.destroy_process_group()
 ```
 """
 

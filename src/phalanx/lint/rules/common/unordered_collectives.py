@@ -8,26 +8,16 @@ The order of a set differs between processes, because the hashes of strings are 
 machines: ranks then pair up different tensors.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("gloo")
-metrics = {"loss": torch.zeros(1), "accuracy": torch.zeros(1)}
-for name in set(metrics):
-    dist.all_reduce(metrics[name])
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo")
-metrics = {"loss": torch.zeros(1), "accuracy": torch.zeros(1)}
-for name in sorted(metrics):
-    dist.all_reduce(metrics[name])
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ metrics = {"loss": torch.zeros(1), "accuracy": torch.zeros(1)}
+-for name in set(metrics):
++for name in sorted(metrics):
+     dist.all_reduce(metrics[name])
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,22 +7,14 @@ Finds `torch.save` of an engine's or its inner model's `state_dict()`.
 Under ZeRO 3 every rank holds a shard, and the file has empty tensors; the optimizer's state is missing in any case.
 
 ## Example
-```python
-import deepspeed
-import torch
+```diff
+ import deepspeed
+ import torch
 
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-torch.save(engine.state_dict(), "model.pt")
-```
-Use instead:
-```python
-import deepspeed
-import torch
-
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-engine.save_checkpoint("checkpoints")
+ net = torch.nn.Linear(4, 1)
+ engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
+-torch.save(engine.state_dict(), "model.pt")
++engine.save_checkpoint("checkpoints")
 ```
 """
 

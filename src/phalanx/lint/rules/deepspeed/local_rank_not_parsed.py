@@ -7,32 +7,19 @@ Finds scripts with `deepspeed.initialize` and an argparse parser without `--loca
 The `deepspeed` launcher passes `--local_rank=n` to the script, which argparse refuses: `unrecognized arguments`.
 
 ## Example
-```python
-import argparse
+```diff
+ import argparse
 
-import deepspeed
-import torch
+ import deepspeed
+ import torch
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--epochs", type=int, default=1)
-args = parser.parse_args()
-net = torch.nn.Linear(4, 1)
-engine, _, _, _ = deepspeed.initialize(args=args, model=net, model_parameters=net.parameters())
-```
-Use instead:
-```python
-import argparse
-
-import deepspeed
-import torch
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--epochs", type=int, default=1)
-parser.add_argument("--local_rank", type=int, default=-1)
-parser = deepspeed.add_config_arguments(parser)
-args = parser.parse_args()
-net = torch.nn.Linear(4, 1)
-engine, _, _, _ = deepspeed.initialize(args=args, model=net, model_parameters=net.parameters())
+ parser = argparse.ArgumentParser()
+ parser.add_argument("--epochs", type=int, default=1)
++parser.add_argument("--local_rank", type=int, default=-1)
++parser = deepspeed.add_config_arguments(parser)
+ args = parser.parse_args()
+ net = torch.nn.Linear(4, 1)
+ engine, _, _, _ = deepspeed.initialize(args=args, model=net, model_parameters=net.parameters())
 ```
 """
 

@@ -8,28 +8,17 @@ The engine scales the loss, accumulates and reduces gradients in `engine.backwar
 gradients stay on their rank and ZeRO's state is wrong.
 
 ## Example
-```python
-import deepspeed
-import torch
+```diff
+ import deepspeed
+ import torch
 
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-for step in range(10):
-    loss = engine(torch.randn(8, 4)).sum()
-    loss.backward()
-    engine.step()
-```
-Use instead:
-```python
-import deepspeed
-import torch
-
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-for step in range(10):
-    loss = engine(torch.randn(8, 4)).sum()
-    engine.backward(loss)
-    engine.step()
+ net = torch.nn.Linear(4, 1)
+ engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
+ for step in range(10):
+     loss = engine(torch.randn(8, 4)).sum()
+-    loss.backward()
++    engine.backward(loss)
+     engine.step()
 ```
 """
 

@@ -7,27 +7,16 @@ Finds `clip_grad_norm_` on the parameters of an engine.
 The engine holds gradients in its own buffers and partitions; what is clipped is not what is applied.
 
 ## Example
-```python
-import deepspeed
-import torch
+```diff
+ import deepspeed
+ import torch
 
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-loss = engine(torch.randn(8, 4)).sum()
-engine.backward(loss)
-torch.nn.utils.clip_grad_norm_(engine.parameters(), 1.0)
-engine.step()
-```
-Use instead:
-```python
-import deepspeed
-import torch
-
-net = torch.nn.Linear(4, 1)
-engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
-loss = engine(torch.randn(8, 4)).sum()
-engine.backward(loss)
-engine.step()
+ net = torch.nn.Linear(4, 1)
+ engine, optimizer, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config="ds.json")
+ loss = engine(torch.randn(8, 4)).sum()
+ engine.backward(loss)
+-torch.nn.utils.clip_grad_norm_(engine.parameters(), 1.0)
+ engine.step()
 ```
 """
 

@@ -9,38 +9,22 @@ Horovod starts the all-reduce in every backward pass and raises `Gradients were 
 backward_passes_per_step times before call to step()`.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    model(torch.randn(8, 4)).sum().backward()
-    if (step + 1) % 4 == 0:
-        optimizer.step()
-        optimizer.zero_grad()
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), backward_passes_per_step=4)
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    model(torch.randn(8, 4)).sum().backward()
-    if (step + 1) % 4 == 0:
-        optimizer.step()
-        optimizer.zero_grad()
+ hvd.init()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
++optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), backward_passes_per_step=4)
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ for step in range(10):
+     model(torch.randn(8, 4)).sum().backward()
+     if (step + 1) % 4 == 0:
+         optimizer.step()
+         optimizer.zero_grad()
 ```
 """
 

@@ -8,40 +8,24 @@ The all-reduce runs in the background until `step()`. Clipping touches gradients
 differ between processes.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    optimizer.synchronize()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    with optimizer.skip_synchronize():
-        optimizer.step()
+ hvd.init()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ for step in range(10):
+     optimizer.zero_grad()
+     model(torch.randn(8, 4)).sum().backward()
++    optimizer.synchronize()
+     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
++    with optimizer.skip_synchronize():
+-    optimizer.step()
++        optimizer.step()
 ```
 """
 

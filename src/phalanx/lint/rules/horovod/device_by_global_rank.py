@@ -7,22 +7,14 @@ Finds `hvd.rank()` where a device is chosen.
 On the second host ranks begin at the number of GPUs of the first: the device does not exist.
 
 ## Example
-```python
-import horovod.tensorflow as hvd
-import tensorflow as tf
+```diff
+ import horovod.tensorflow as hvd
+ import tensorflow as tf
 
-hvd.init()
-gpus = tf.config.list_physical_devices("GPU")
-tf.config.set_visible_devices(gpus[hvd.rank()], "GPU")
-```
-Use instead:
-```python
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
-hvd.init()
-gpus = tf.config.list_physical_devices("GPU")
-tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+ hvd.init()
+ gpus = tf.config.list_physical_devices("GPU")
+-tf.config.set_visible_devices(gpus[hvd.rank()], "GPU")
++tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
 ```
 """
 

@@ -8,31 +8,20 @@ Horovod matches tensors between processes by name and refuses duplicates: `Param
 unique`.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-import itertools
-
-encoder, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
-model = torch.nn.Sequential(encoder, head)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-names = itertools.chain(encoder.named_parameters(), head.named_parameters())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=names)
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-encoder, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
-model = torch.nn.Sequential(encoder, head)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.init()
+-import itertools
+-
+ encoder, head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+ model = torch.nn.Sequential(encoder, head)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+-names = itertools.chain(encoder.named_parameters(), head.named_parameters())
+-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=names)
++optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 ```
 """
 

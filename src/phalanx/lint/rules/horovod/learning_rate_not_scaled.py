@@ -8,28 +8,17 @@ The effective batch grows with the number of processes; without a larger learnin
 as many steps as before.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ hvd.init()
+ model = torch.nn.Linear(4, 1)
+-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
++optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 ```
 """
 

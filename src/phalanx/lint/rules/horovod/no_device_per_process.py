@@ -7,37 +7,21 @@ Finds Horovod programs that use `.cuda()` although nothing chooses the device by
 Every process takes GPU 0: memory runs out there while the other GPUs idle.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4).cuda()).sum().backward()
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-torch.cuda.set_device(hvd.local_rank())
-model = torch.nn.Linear(4, 1).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4).cuda()).sum().backward()
-    optimizer.step()
+ hvd.init()
++torch.cuda.set_device(hvd.local_rank())
+ model = torch.nn.Linear(4, 1).cuda()
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ for step in range(10):
+     optimizer.zero_grad()
+     model(torch.randn(8, 4).cuda()).sum().backward()
+     optimizer.step()
 ```
 """
 

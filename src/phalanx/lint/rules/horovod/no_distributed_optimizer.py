@@ -7,35 +7,20 @@ Finds training loops in Horovod programs without DistributedOptimizer, Distribut
 Every process trains a model of its own.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-for step in range(10):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    optimizer.step()
+ hvd.init()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
++optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ for step in range(10):
+     optimizer.zero_grad()
+     model(torch.randn(8, 4)).sum().backward()
+     optimizer.step()
 ```
 """
 

@@ -7,19 +7,12 @@ Finds programs that call Horovod and never initialise it.
 The first call stops with `Horovod has not been initialized; use hvd.init()`.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-print(hvd.rank())
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-print(hvd.rank())
++hvd.init()
+ print(hvd.rank())
 ```
 """
 

@@ -8,36 +8,21 @@ The sampler asks the default process group of PyTorch, which Horovod does not ma
 been initialized`.
 
 ## Example
-```python
-import torch
-import horovod.torch as hvd
+```diff
+ import torch
+ import horovod.torch as hvd
 
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-from torch.utils.data.distributed import DistributedSampler
+ hvd.init()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
+ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+ hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+ from torch.utils.data.distributed import DistributedSampler
 
-sampler = DistributedSampler(list(range(64)))
-print(len(sampler))
-```
-Use instead:
-```python
-import torch
-import horovod.torch as hvd
-
-hvd.init()
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * hvd.size())
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-from torch.utils.data.distributed import DistributedSampler
-
-sampler = DistributedSampler(list(range(64)), num_replicas=hvd.size(), rank=hvd.rank())
-print(len(sampler))
+-sampler = DistributedSampler(list(range(64)))
++sampler = DistributedSampler(list(range(64)), num_replicas=hvd.size(), rank=hvd.rank())
+ print(len(sampler))
 ```
 """
 

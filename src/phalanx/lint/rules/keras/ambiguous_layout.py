@@ -7,21 +7,13 @@ Finds LayoutMap keys of which one, read as an expression, matches the other.
 Keras refuses a variable that two patterns match.
 
 ## Example
-```python
-import keras
+```diff
+ import keras
 
-mesh = keras.distribution.DeviceMesh((1, 2), ("batch", "model"), keras.distribution.list_devices())
-layout = keras.distribution.LayoutMap(mesh)
-layout[".*kernel"] = (None, None)
-layout[".*hidden/kernel"] = (None, "model")
-```
-Use instead:
-```python
-import keras
-
-mesh = keras.distribution.DeviceMesh((1, 2), ("batch", "model"), keras.distribution.list_devices())
-layout = keras.distribution.LayoutMap(mesh)
-layout[".*hidden/kernel"] = (None, "model")
+ mesh = keras.distribution.DeviceMesh((1, 2), ("batch", "model"), keras.distribution.list_devices())
+ layout = keras.distribution.LayoutMap(mesh)
+-layout[".*kernel"] = (None, None)
+ layout[".*hidden/kernel"] = (None, "model")
 ```
 """
 

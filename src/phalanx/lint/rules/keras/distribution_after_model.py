@@ -8,20 +8,13 @@ Variables are placed when they are created. A model that exists already stays on
 both.
 
 ## Example
-```python
-import keras
+```diff
+ import keras
 
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-keras.distribution.set_distribution(keras.distribution.DataParallel())
-model.compile(optimizer="sgd", loss="mse")
-```
-Use instead:
-```python
-import keras
-
-keras.distribution.set_distribution(keras.distribution.DataParallel())
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-model.compile(optimizer="sgd", loss="mse")
++keras.distribution.set_distribution(keras.distribution.DataParallel())
+ model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+-keras.distribution.set_distribution(keras.distribution.DataParallel())
+ model.compile(optimizer="sgd", loss="mse")
 ```
 """
 

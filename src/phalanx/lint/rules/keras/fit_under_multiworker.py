@@ -8,26 +8,17 @@ ParameterServerStrategy.
 Keras 3 does not support these strategies: values that are PerReplica reach code that does not know them.
 
 ## Example
-```python
-import keras
-import tensorflow as tf
+```diff
+-import keras
+ import tensorflow as tf
++import tf_keras
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-model.fit(tf.zeros((8, 1)), tf.zeros((8, 1)))
-```
-Use instead:
-```python
-import tensorflow as tf
-import tf_keras
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-model.fit(tf.zeros((8, 1)), tf.zeros((8, 1)))
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
+ with strategy.scope():
+-    model = keras.Sequential([keras.layers.Dense(1)])
++    model = tf_keras.Sequential([tf_keras.layers.Dense(1)])
+     model.compile(optimizer="sgd", loss="mse")
+ model.fit(tf.zeros((8, 1)), tf.zeros((8, 1)))
 ```
 """
 

@@ -7,42 +7,24 @@ Finds `save_weights` and `load_weights` of one path on models that were built by
 The files hold the layers of the model that was saved; a model of another structure does not find its own.
 
 ## Example
-```python
-import keras
+```diff
+ import keras
 
 
-class Wrapper(keras.Model):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
+ class Wrapper(keras.Model):
+     def __init__(self, inner):
+         super().__init__()
+         self.inner = inner
 
-    def call(self, x):
-        return self.inner(x)
-
-
-wrapped = Wrapper(keras.Sequential([keras.layers.Dense(1)]))
-wrapped.save_weights("best.weights.h5")
-single = keras.Sequential([keras.layers.Dense(1)])
-single.load_weights("best.weights.h5")
-```
-Use instead:
-```python
-import keras
+     def call(self, x):
+         return self.inner(x)
 
 
-class Wrapper(keras.Model):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-
-    def call(self, x):
-        return self.inner(x)
-
-
-wrapped = Wrapper(keras.Sequential([keras.layers.Dense(1)]))
-wrapped.inner.save_weights("best.weights.h5")
-single = keras.Sequential([keras.layers.Dense(1)])
-single.load_weights("best.weights.h5")
+ wrapped = Wrapper(keras.Sequential([keras.layers.Dense(1)]))
+-wrapped.save_weights("best.weights.h5")
++wrapped.inner.save_weights("best.weights.h5")
+ single = keras.Sequential([keras.layers.Dense(1)])
+ single.load_weights("best.weights.h5")
 ```
 """
 

@@ -8,38 +8,22 @@ Each process logs the metric of its own share of the data, and only that of rank
 stopping follow a part of the validation set.
 
 ## Example
-```python
-import lightning as L
-import torch
+```diff
+ import lightning as L
+ import torch
 
 
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+ class Net(L.LightningModule):
+     def __init__(self):
+         super().__init__()
+         self.layer = torch.nn.Linear(4, 1)
 
-    def validation_step(self, batch, index):
-        self.log("val_loss", self.layer(batch).sum())
-
-
-trainer = L.Trainer(devices=4, strategy="ddp")
-```
-Use instead:
-```python
-import lightning as L
-import torch
+     def validation_step(self, batch, index):
+-        self.log("val_loss", self.layer(batch).sum())
++        self.log("val_loss", self.layer(batch).sum(), sync_dist=True)
 
 
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-
-    def validation_step(self, batch, index):
-        self.log("val_loss", self.layer(batch).sum(), sync_dist=True)
-
-
-trainer = L.Trainer(devices=4, strategy="ddp")
+ trainer = L.Trainer(devices=4, strategy="ddp")
 ```
 """
 

@@ -8,34 +8,20 @@ Lightning gives each process its own device and moves the module there. `cuda:0`
 several GPUs tensors meet on different devices; `cuda` fails wherever the Trainer chooses a CPU or another accelerator.
 
 ## Example
-```python
-import lightning as L
-import torch
+```diff
+ import lightning as L
+ import torch
 
 
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+ class Net(L.LightningModule):
+     def __init__(self):
+         super().__init__()
+         self.layer = torch.nn.Linear(4, 1)
 
-    def training_step(self, batch, index):
-        noise = torch.randn(8, 1).cuda()
-        return (self.layer(batch) + noise).sum()
-```
-Use instead:
-```python
-import lightning as L
-import torch
-
-
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-
-    def training_step(self, batch, index):
-        noise = torch.randn(8, 1, device=self.device)
-        return (self.layer(batch) + noise).sum()
+     def training_step(self, batch, index):
+-        noise = torch.randn(8, 1).cuda()
++        noise = torch.randn(8, 1, device=self.device)
+         return (self.layer(batch) + noise).sum()
 ```
 """
 

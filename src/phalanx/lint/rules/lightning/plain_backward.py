@@ -8,35 +8,20 @@ With automatic optimization Lightning runs the backward pass itself, so gradient
 `self.manual_backward` is needed for mixed precision and strategies.
 
 ## Example
-```python
-import lightning as L
-import torch
+```diff
+ import lightning as L
+ import torch
 
 
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+ class Net(L.LightningModule):
+     def __init__(self):
+         super().__init__()
+         self.layer = torch.nn.Linear(4, 1)
 
-    def training_step(self, batch, index):
-        loss = self.layer(batch).sum()
-        loss.backward()
-        return loss
-```
-Use instead:
-```python
-import lightning as L
-import torch
-
-
-class Net(L.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-
-    def training_step(self, batch, index):
-        loss = self.layer(batch).sum()
-        return loss
+     def training_step(self, batch, index):
+         loss = self.layer(batch).sum()
+-        loss.backward()
+         return loss
 ```
 """
 

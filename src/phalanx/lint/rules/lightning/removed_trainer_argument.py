@@ -8,16 +8,11 @@ Finds `Trainer(gpus=…)`, `distributed_backend`, `accelerator="ddp"`, `training
 The Trainer refuses unknown arguments; removed hooks raise an error or are never called.
 
 ## Example
-```python
-import lightning as L
+```diff
+ import lightning as L
 
-trainer = L.Trainer(gpus=2, max_epochs=1)
-```
-Use instead:
-```python
-import lightning as L
-
-trainer = L.Trainer(accelerator="gpu", devices=2, max_epochs=1)
+-trainer = L.Trainer(gpus=2, max_epochs=1)
++trainer = L.Trainer(accelerator="gpu", devices=2, max_epochs=1)
 ```
 """
 

@@ -7,28 +7,17 @@ Finds assignments to `self` in `prepare_data` of Lightning modules and data modu
 Lightning calls `prepare_data` on one process of each host only; on the others the attribute does not exist.
 
 ## Example
-```python
-import lightning as L
+```diff
+ import lightning as L
 
 
-class Data(L.LightningDataModule):
-    def prepare_data(self):
-        self.names = ["a", "b"]
+ class Data(L.LightningDataModule):
+-    def prepare_data(self):
++    def setup(self, stage):
+         self.names = ["a", "b"]
 
-    def train_dataloader(self):
-        return self.names
-```
-Use instead:
-```python
-import lightning as L
-
-
-class Data(L.LightningDataModule):
-    def setup(self, stage):
-        self.names = ["a", "b"]
-
-    def train_dataloader(self):
-        return self.names
+     def train_dataloader(self):
+         return self.names
 ```
 """
 

@@ -9,20 +9,13 @@ Each replica gets a fraction of what was meant: the global batch is n times too 
 fits.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-data = tf.data.Dataset.range(64).batch(32 // strategy.num_replicas_in_sync)
-data = strategy.experimental_distribute_dataset(data)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-data = tf.data.Dataset.range(64).batch(32)
-data = strategy.experimental_distribute_dataset(data)
+ strategy = tf.distribute.MirroredStrategy()
+-data = tf.data.Dataset.range(64).batch(32 // strategy.num_replicas_in_sync)
++data = tf.data.Dataset.range(64).batch(32)
+ data = strategy.experimental_distribute_dataset(data)
 ```
 """
 

@@ -7,24 +7,15 @@ Finds `AutoShardPolicy.FILE` for data sets made from tensors, generators or a si
 A worker without a file has no data: TensorFlow reports too few files, or the worker waits for ever.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-options = tf.data.Options()
-options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
-data = tf.data.TextLineDataset("train.csv").batch(64).with_options(options)
-data = strategy.experimental_distribute_dataset(data)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-options = tf.data.Options()
-options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-data = tf.data.TextLineDataset("train.csv").batch(64).with_options(options)
-data = strategy.experimental_distribute_dataset(data)
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
+ options = tf.data.Options()
+-options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.FILE
++options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+ data = tf.data.TextLineDataset("train.csv").batch(64).with_options(options)
+ data = strategy.experimental_distribute_dataset(data)
 ```
 """
 

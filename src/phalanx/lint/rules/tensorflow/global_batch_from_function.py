@@ -8,32 +8,19 @@ for the replica's share.
 The function makes each replica's own input, and nothing divides it: the global batch is n times as large as meant.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-GLOBAL_BATCH = 64
-strategy = tf.distribute.MirroredStrategy()
-
-
-def make(context):
-    return tf.data.Dataset.range(1024).batch(GLOBAL_BATCH)
+ GLOBAL_BATCH = 64
+ strategy = tf.distribute.MirroredStrategy()
 
 
-data = strategy.distribute_datasets_from_function(make)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-GLOBAL_BATCH = 64
-strategy = tf.distribute.MirroredStrategy()
+ def make(context):
+-    return tf.data.Dataset.range(1024).batch(GLOBAL_BATCH)
++    return tf.data.Dataset.range(1024).batch(context.get_per_replica_batch_size(GLOBAL_BATCH))
 
 
-def make(context):
-    return tf.data.Dataset.range(1024).batch(context.get_per_replica_batch_size(GLOBAL_BATCH))
-
-
-data = strategy.distribute_datasets_from_function(make)
+ data = strategy.distribute_datasets_from_function(make)
 ```
 """
 

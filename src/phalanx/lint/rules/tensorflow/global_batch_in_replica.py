@@ -7,36 +7,21 @@ Finds `tf.reshape` to the constant that `.batch(…)` got, inside of a function 
 A replica gets the global batch divided by the number of replicas; the reshape fails as soon as there are two.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-BATCH = 64
-strategy = tf.distribute.MirroredStrategy()
-data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(tf.zeros((256, 4))).batch(BATCH))
-
-
-def step(x):
-    return tf.reduce_sum(tf.reshape(x, (BATCH, 4)))
+ BATCH = 64
+ strategy = tf.distribute.MirroredStrategy()
+ data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(tf.zeros((256, 4))).batch(BATCH))
 
 
-for x in data:
-    strategy.run(step, args=(x,))
-```
-Use instead:
-```python
-import tensorflow as tf
-
-BATCH = 64
-strategy = tf.distribute.MirroredStrategy()
-data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices(tf.zeros((256, 4))).batch(BATCH))
+ def step(x):
+-    return tf.reduce_sum(tf.reshape(x, (BATCH, 4)))
++    return tf.reduce_sum(tf.reshape(x, (-1, 4)))
 
 
-def step(x):
-    return tf.reduce_sum(tf.reshape(x, (-1, 4)))
-
-
-for x in data:
-    strategy.run(step, args=(x,))
+ for x in data:
+     strategy.run(step, args=(x,))
 ```
 """
 

@@ -8,20 +8,13 @@ devices.
 On a machine without that GPU the operation cannot be placed and the script fails.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-tf.config.set_soft_device_placement(False)
-with tf.device("/GPU:0"):
-    weights = tf.Variable(tf.zeros((4, 1)))
-```
-Use instead:
-```python
-import tensorflow as tf
-
-tf.config.set_soft_device_placement(False)
-with tf.device("/GPU:0" if tf.config.list_physical_devices("GPU") else "/CPU:0"):
-    weights = tf.Variable(tf.zeros((4, 1)))
+ tf.config.set_soft_device_placement(False)
+-with tf.device("/GPU:0"):
++with tf.device("/GPU:0" if tf.config.list_physical_devices("GPU") else "/CPU:0"):
+     weights = tf.Variable(tf.zeros((4, 1)))
 ```
 """
 

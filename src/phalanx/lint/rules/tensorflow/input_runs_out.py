@@ -8,22 +8,14 @@ Every epoch takes `steps_per_epoch` batches from one iterator; when it is empty 
 ran out of data`.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-data = tf.data.Dataset.range(64).batch(8)
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile(optimizer="sgd", loss="mse")
-model.fit(data, steps_per_epoch=8, epochs=4)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-data = tf.data.Dataset.range(64).batch(8).repeat()
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile(optimizer="sgd", loss="mse")
-model.fit(data, steps_per_epoch=8, epochs=4)
+-data = tf.data.Dataset.range(64).batch(8)
++data = tf.data.Dataset.range(64).batch(8).repeat()
+ model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+ model.compile(optimizer="sgd", loss="mse")
+ model.fit(data, steps_per_epoch=8, epochs=4)
 ```
 """
 

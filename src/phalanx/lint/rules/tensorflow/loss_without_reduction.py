@@ -8,40 +8,24 @@ Each replica would average over its own part of the batch, and summing the repli
 TensorFlow 2 refuses the default with ValueError, Keras 3 scales it silently.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    loss_object = tf.keras.losses.MeanSquaredError()
-
-
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = loss_object(y, model(x))
-    return tape.gradient(loss, model.trainable_variables)
+ strategy = tf.distribute.MirroredStrategy()
+ with strategy.scope():
+     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+-    loss_object = tf.keras.losses.MeanSquaredError()
++    loss_object = tf.keras.losses.MeanSquaredError(reduction="none")
 
 
-strategy.run(step, args=(tf.zeros((4, 1)), tf.zeros((4, 1))))
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    loss_object = tf.keras.losses.MeanSquaredError(reduction="none")
+ def step(x, y):
+     with tf.GradientTape() as tape:
+-        loss = loss_object(y, model(x))
++        loss = tf.nn.compute_average_loss(loss_object(y, model(x)), global_batch_size=8)
+     return tape.gradient(loss, model.trainable_variables)
 
 
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = tf.nn.compute_average_loss(loss_object(y, model(x)), global_batch_size=8)
-    return tape.gradient(loss, model.trainable_variables)
-
-
-strategy.run(step, args=(tf.zeros((4, 1)), tf.zeros((4, 1))))
+ strategy.run(step, args=(tf.zeros((4, 1)), tf.zeros((4, 1))))
 ```
 """
 

@@ -9,46 +9,26 @@ Gradients of the replicas are added up, so the mean over a replica's own example
 large.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    optimizer = tf.keras.optimizers.SGD(0.1)
-
-
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((model(x) - y) ** 2)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
+ strategy = tf.distribute.MirroredStrategy()
+ with strategy.scope():
+     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+     optimizer = tf.keras.optimizers.SGD(0.1)
 
 
-def train(x, y):
-    return strategy.reduce("SUM", strategy.run(step, args=(x, y)), axis=None)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    optimizer = tf.keras.optimizers.SGD(0.1)
+ def step(x, y):
+     with tf.GradientTape() as tape:
+-        loss = tf.reduce_mean((model(x) - y) ** 2)
++        loss = tf.nn.compute_average_loss(tf.squeeze((model(x) - y) ** 2), global_batch_size=64)
+     gradients = tape.gradient(loss, model.trainable_variables)
+     optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+     return loss
 
 
-def step(x, y):
-    with tf.GradientTape() as tape:
-        loss = tf.nn.compute_average_loss(tf.squeeze((model(x) - y) ** 2), global_batch_size=64)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
-    return loss
-
-
-def train(x, y):
-    return strategy.reduce("SUM", strategy.run(step, args=(x, y)), axis=None)
+ def train(x, y):
+     return strategy.reduce("SUM", strategy.run(step, args=(x, y)), axis=None)
 ```
 """
 

@@ -9,22 +9,14 @@ Variables that are created outside of the scope live on one device only and are 
 then fails, or only one replica is used.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-with strategy.scope():
-    model.compile(optimizer="sgd", loss="mse")
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
+ strategy = tf.distribute.MirroredStrategy()
+-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+ with strategy.scope():
++    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+     model.compile(optimizer="sgd", loss="mse")
 ```
 """
 

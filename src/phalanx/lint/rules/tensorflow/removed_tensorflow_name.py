@@ -7,19 +7,14 @@ Finds `multi_gpu_model`, `tf.contrib`, `experimental_run_v2`, `tf.estimator` and
 The script stops with AttributeError or ImportError under a current release.
 
 ## Example
-```python
-import keras
+```diff
+ import keras
++import tensorflow as tf
 
-model = keras.Sequential([keras.layers.Dense(1)])
-parallel = keras.utils.multi_gpu_model(model, gpus=2)
-```
-Use instead:
-```python
-import keras
-import tensorflow as tf
-
-with tf.distribute.MirroredStrategy().scope():
-    model = keras.Sequential([keras.layers.Dense(1)])
++with tf.distribute.MirroredStrategy().scope():
+-model = keras.Sequential([keras.layers.Dense(1)])
++    model = keras.Sequential([keras.layers.Dense(1)])
+-parallel = keras.utils.multi_gpu_model(model, gpus=2)
 ```
 """
 

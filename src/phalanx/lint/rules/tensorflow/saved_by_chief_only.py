@@ -7,26 +7,17 @@ Finds `model.save` and `save_weights` under a condition on the worker, in progra
 Saving reads mirrored variables, which takes part of all workers; the chief waits for the others, which went on.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-if strategy.cluster_resolver.task_id == 0:
-    model.save("model.keras")
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-task = strategy.cluster_resolver.task_id
-model.save("model.keras" if task == 0 else f"/tmp/unused-{task}.keras")
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
+ with strategy.scope():
+     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+     model.compile(optimizer="sgd", loss="mse")
+-if strategy.cluster_resolver.task_id == 0:
++task = strategy.cluster_resolver.task_id
+-    model.save("model.keras")
++model.save("model.keras" if task == 0 else f"/tmp/unused-{task}.keras")
 ```
 """
 

@@ -7,20 +7,14 @@ Finds `strategy.scope()` as a statement of its own.
 The call only returns a context manager. Variables made afterwards are not mirrored, and training runs on one device.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-strategy.scope()
-variable = tf.Variable(1.0)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-with strategy.scope():
-    variable = tf.Variable(1.0)
+ strategy = tf.distribute.MirroredStrategy()
+-strategy.scope()
++with strategy.scope():
+-variable = tf.Variable(1.0)
++    variable = tf.Variable(1.0)
 ```
 """
 

@@ -7,22 +7,15 @@ Finds `.shard(…)` in data sets that a multi-worker strategy distributes while 
 Each worker keeps the n-th part of the n-th part: most of the data are never seen.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-data = tf.data.Dataset.range(1024).shard(2, 0).batch(64)
-data = strategy.experimental_distribute_dataset(data)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-options = tf.data.Options()
-options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-data = tf.data.Dataset.range(1024).shard(2, 0).batch(64).with_options(options)
-data = strategy.experimental_distribute_dataset(data)
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
++options = tf.data.Options()
++options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+-data = tf.data.Dataset.range(1024).shard(2, 0).batch(64)
++data = tf.data.Dataset.range(1024).shard(2, 0).batch(64).with_options(options)
+ data = strategy.experimental_distribute_dataset(data)
 ```
 """
 

@@ -7,34 +7,20 @@ Finds loops over a distributed data set that hand the batch to a plain function 
 The batch is a PerReplica value, which operations and models do not understand.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MirroredStrategy()
-data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(64).batch(8))
-
-
-def step(x):
-    return tf.reduce_sum(x)
+ strategy = tf.distribute.MirroredStrategy()
+ data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(64).batch(8))
 
 
-for x in data:
-    step(x)
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MirroredStrategy()
-data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(64).batch(8))
+ def step(x):
+     return tf.reduce_sum(x)
 
 
-def step(x):
-    return tf.reduce_sum(x)
-
-
-for x in data:
-    strategy.run(step, args=(x,))
+ for x in data:
+-    step(x)
++    strategy.run(step, args=(x,))
 ```
 """
 

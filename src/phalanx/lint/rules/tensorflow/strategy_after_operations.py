@@ -8,18 +8,12 @@ Collective operations must be configured before the first operation runs: `Colle
 program startup`.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-zero = tf.constant(0.0)
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-zero = tf.constant(0.0)
++strategy = tf.distribute.MultiWorkerMirroredStrategy()
+ zero = tf.constant(0.0)
+-strategy = tf.distribute.MultiWorkerMirroredStrategy()
 ```
 """
 

@@ -7,24 +7,15 @@ Finds assignments of TF_CONFIG below the construction of a multi-worker strategy
 The strategy reads TF_CONFIG when it is constructed. Set later, every worker trains alone.
 
 ## Example
-```python
-import json
-import os
+```diff
+ import json
+ import os
 
-import tensorflow as tf
+ import tensorflow as tf
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
-```
-Use instead:
-```python
-import json
-import os
-
-import tensorflow as tf
-
-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
++os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
+-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
 ```
 """
 

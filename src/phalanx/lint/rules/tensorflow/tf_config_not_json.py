@@ -8,23 +8,15 @@ TensorFlow parses TF_CONFIG as JSON. Python's own notation has single quotes and
 string.
 
 ## Example
-```python
-import os
+```diff
++import json
+ import os
 
-import tensorflow as tf
+ import tensorflow as tf
 
-os.environ["TF_CONFIG"] = str({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-```
-Use instead:
-```python
-import json
-import os
-
-import tensorflow as tf
-
-os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
+-os.environ["TF_CONFIG"] = str({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
++os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 ```
 """
 

@@ -8,25 +8,16 @@ MultiWorkerMirroredStrategy.
 All workers must save, because it is a collective, but to different paths: writing one file at once leaves it broken.
 
 ## Example
-```python
-import tensorflow as tf
+```diff
+ import tensorflow as tf
 
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-model.save("model.keras")
-```
-Use instead:
-```python
-import tensorflow as tf
-
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile(optimizer="sgd", loss="mse")
-task = strategy.cluster_resolver.task_id
-model.save("model.keras" if task == 0 else f"/tmp/unused-{task}.keras")
+ strategy = tf.distribute.MultiWorkerMirroredStrategy()
+ with strategy.scope():
+     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+     model.compile(optimizer="sgd", loss="mse")
+-model.save("model.keras")
++task = strategy.cluster_resolver.task_id
++model.save("model.keras" if task == 0 else f"/tmp/unused-{task}.keras")
 ```
 """
 

@@ -8,26 +8,16 @@ for itself.
 All ranks must meet at one address and port, that of rank 0; with different ones each waits alone until the time-out.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
+ import torch.distributed as dist
 
-rank = int(os.environ["RANK"])
-os.environ["MASTER_PORT"] = str(29500 + rank)
-dist.init_process_group("gloo")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-
-rank = int(os.environ["RANK"])
-os.environ["MASTER_PORT"] = "29500"
-dist.init_process_group("gloo")
-dist.destroy_process_group()
+ rank = int(os.environ["RANK"])
+-os.environ["MASTER_PORT"] = str(29500 + rank)
++os.environ["MASTER_PORT"] = "29500"
+ dist.init_process_group("gloo")
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,24 +7,15 @@ Finds assignments of a fixed MASTER_ADDR in scripts that take RANK or LOCAL_RANK
 On one host it works by chance; on two every host waits at its own localhost for ranks that never come.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
+ import torch.distributed as dist
 
-os.environ["MASTER_ADDR"] = "localhost"
-dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-
-os.environ.setdefault("MASTER_ADDR", "localhost")
-dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
-dist.destroy_process_group()
+-os.environ["MASTER_ADDR"] = "localhost"
++os.environ.setdefault("MASTER_ADDR", "localhost")
+ dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+ dist.destroy_process_group()
 ```
 """
 

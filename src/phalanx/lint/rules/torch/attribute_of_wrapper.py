@@ -8,52 +8,29 @@ Finds attributes on a DistributedDataParallel or DataParallel model that only th
 The wrapper has only what every module has; the rest is behind `.module`, so the call raises AttributeError.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+ class Net(torch.nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.layer = torch.nn.Linear(4, 1)
 
-    def forward(self, x):
-        return self.layer(x)
+     def forward(self, x):
+         return self.layer(x)
 
-    def describe(self):
-        return "a net"
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-print(model.describe())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+     def describe(self):
+         return "a net"
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-
-    def forward(self, x):
-        return self.layer(x)
-
-    def describe(self):
-        return "a net"
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-print(model.module.describe())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(Net())
+-print(model.describe())
++print(model.module.describe())
+ dist.destroy_process_group()
 ```
 """
 

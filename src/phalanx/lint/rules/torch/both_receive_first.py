@@ -7,31 +7,19 @@ Finds a blocking `recv` followed by a `send` in the same block, which all ranks 
 Each rank waits for a message that its partner sends only after its own `recv` has returned: nobody ever sends.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-peer = 1 - dist.get_rank()
-mine, theirs = torch.zeros(1), torch.zeros(1)
-dist.recv(theirs, src=peer)
-dist.send(mine, dst=peer)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-peer = 1 - dist.get_rank()
-mine, theirs = torch.zeros(1), torch.zeros(1)
-sending = dist.isend(mine, dst=peer)
-dist.recv(theirs, src=peer)
-sending.wait()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ peer = 1 - dist.get_rank()
+ mine, theirs = torch.zeros(1), torch.zeros(1)
++sending = dist.isend(mine, dst=peer)
+ dist.recv(theirs, src=peer)
+-dist.send(mine, dst=peer)
++sending.wait()
+ dist.destroy_process_group()
 ```
 """
 

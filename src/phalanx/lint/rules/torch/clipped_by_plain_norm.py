@@ -8,28 +8,17 @@ Each rank holds only its shard of the gradients and computes the norm of that sh
 factors.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import FullyShardedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.distributed.fsdp import FullyShardedDataParallel
 
-dist.init_process_group("gloo")
-model = FullyShardedDataParallel(torch.nn.Linear(4, 1))
-model(torch.randn(8, 4)).sum().backward()
-torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import FullyShardedDataParallel
-
-dist.init_process_group("gloo")
-model = FullyShardedDataParallel(torch.nn.Linear(4, 1))
-model(torch.randn(8, 4)).sum().backward()
-model.clip_grad_norm_(1.0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = FullyShardedDataParallel(torch.nn.Linear(4, 1))
+ model(torch.randn(8, 4)).sum().backward()
+-torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
++model.clip_grad_norm_(1.0)
+ dist.destroy_process_group()
 ```
 """
 

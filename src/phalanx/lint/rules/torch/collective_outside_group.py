@@ -7,26 +7,16 @@ Finds collectives that stand before `init_process_group` or after `destroy_proce
 There is no default group at that point: the call raises an error, or tears the job down while other ranks still work.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.destroy_process_group()
-dist.all_reduce(loss)
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ loss = torch.zeros(1)
++dist.all_reduce(loss)
+ dist.destroy_process_group()
+-dist.all_reduce(loss)
 ```
 """
 

@@ -7,36 +7,21 @@ Finds `send` under a condition on the loss or the gradients.
 The receiver does not know that nothing comes and waits in `recv` until the time-out.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-loss = model(torch.randn(8, 4)).square().mean()
-loss.backward()
-if dist.get_rank() == 0:
-    dist.recv(torch.zeros(1), src=1)
-elif loss.item() > 0.5:
-    dist.send(loss.detach(), dst=0)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-loss = model(torch.randn(8, 4)).square().mean()
-loss.backward()
-if dist.get_rank() == 0:
-    dist.recv(torch.zeros(1), src=1)
-else:
-    dist.send(loss.detach(), dst=0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = torch.nn.Linear(4, 1)
+ loss = model(torch.randn(8, 4)).square().mean()
+ loss.backward()
+ if dist.get_rank() == 0:
+     dist.recv(torch.zeros(1), src=1)
+-elif loss.item() > 0.5:
++else:
+     dist.send(loss.detach(), dst=0)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,30 +8,18 @@ group whose only backend is NCCL.
 NCCL has no operations for the CPU: `No backend type associated with device type cpu`.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch
-import torch.distributed as dist
+ import torch
+ import torch.distributed as dist
 
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("nccl")
-total = torch.tensor([1.0])
-dist.all_reduce(total)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("nccl")
-total = torch.tensor([1.0], device="cuda")
-dist.all_reduce(total)
-dist.destroy_process_group()
+ torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+ dist.init_process_group("nccl")
+-total = torch.tensor([1.0])
++total = torch.tensor([1.0], device="cuda")
+ dist.all_reduce(total)
+ dist.destroy_process_group()
 ```
 """
 

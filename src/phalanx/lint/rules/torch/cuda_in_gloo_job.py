@@ -8,31 +8,19 @@ Finds CUDA calls without any condition in Gloo programs that put nothing else on
 On a machine or build without CUDA the call raises an error, while the rest of the program would work there.
 
 ## Example
-```python
-import time
+```diff
+ import time
 
-import torch
-import torch.distributed as dist
+ import torch
+ import torch.distributed as dist
 
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-dist.init_process_group("gloo")
-began = time.time()
-torch.cuda.synchronize()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import time
-
-import torch
-import torch.distributed as dist
-
-DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-dist.init_process_group("gloo")
-began = time.time()
-if DEVICE.type == "cuda":
-    torch.cuda.synchronize()
-dist.destroy_process_group()
+ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ dist.init_process_group("gloo")
+ began = time.time()
++if DEVICE.type == "cuda":
+-torch.cuda.synchronize()
++    torch.cuda.synchronize()
+ dist.destroy_process_group()
 ```
 """
 

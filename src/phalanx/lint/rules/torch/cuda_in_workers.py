@@ -7,36 +7,22 @@ Finds `.cuda()` or `.to("cuda")` in `__getitem__` of data sets that a loader wit
 Workers are forked, and CUDA cannot be used in a fork: `Cannot re-initialize CUDA in forked subprocess`.
 
 ## Example
-```python
-import torch
-from torch.utils.data import DataLoader, Dataset
+```diff
+ import torch
+ from torch.utils.data import DataLoader, Dataset
 
 
-class Data(Dataset):
-    def __len__(self):
-        return 64
+ class Data(Dataset):
+     def __len__(self):
+         return 64
 
-    def __getitem__(self, index):
-        return torch.zeros(4).cuda()
-
-
-loader = DataLoader(Data(), batch_size=8, num_workers=4)
-```
-Use instead:
-```python
-import torch
-from torch.utils.data import DataLoader, Dataset
+     def __getitem__(self, index):
+-        return torch.zeros(4).cuda()
++        return torch.zeros(4)
 
 
-class Data(Dataset):
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, index):
-        return torch.zeros(4)
-
-
-loader = DataLoader(Data(), batch_size=8, num_workers=4, pin_memory=True)
+-loader = DataLoader(Data(), batch_size=8, num_workers=4)
++loader = DataLoader(Data(), batch_size=8, num_workers=4, pin_memory=True)
 ```
 """
 

@@ -9,41 +9,24 @@ All ranks see the same samples: n GPUs do the work of one, an epoch takes as lon
 sample n times.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, TensorDataset
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
+ from torch.utils.data import DataLoader, TensorDataset
++from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-dataset = TensorDataset(torch.randn(64, 4))
-loader = DataLoader(dataset, batch_size=8, shuffle=True)
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for (x,) in loader:
-    optimizer.zero_grad()
-    model(x).sum().backward()
-    optimizer.step()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, TensorDataset
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-dataset = TensorDataset(torch.randn(64, 4))
-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for (x,) in loader:
-    optimizer.zero_grad()
-    model(x).sum().backward()
-    optimizer.step()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ dataset = TensorDataset(torch.randn(64, 4))
+-loader = DataLoader(dataset, batch_size=8, shuffle=True)
++loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for (x,) in loader:
+     optimizer.zero_grad()
+     model(x).sum().backward()
+     optimizer.step()
+ dist.destroy_process_group()
 ```
 """
 

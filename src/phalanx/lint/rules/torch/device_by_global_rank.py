@@ -9,24 +9,16 @@ On the second host ranks begin at the number of GPUs of the first: `invalid devi
 fails on two.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
+```diff
++import os
++
+ import torch
+ import torch.distributed as dist
 
-dist.init_process_group("nccl")
-torch.cuda.set_device(dist.get_rank())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("nccl")
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.destroy_process_group()
+ dist.init_process_group("nccl")
+-torch.cuda.set_device(dist.get_rank())
++torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,26 +7,17 @@ Finds DistributedDataParallel with `device_ids` in Gloo programs that never move
 DDP refuses it: `device_ids` is for modules on one GPU.
 
 ## Example
-```python
-import os
+```diff
+-import os
+-
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1), device_ids=[int(os.environ["LOCAL_RANK"])])
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-model = DistributedDataParallel(torch.nn.Linear(4, 1), device_ids=[int(os.environ["LOCAL_RANK"])])
++model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ dist.destroy_process_group()
 ```
 """
 

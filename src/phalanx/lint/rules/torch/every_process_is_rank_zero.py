@@ -9,21 +9,15 @@ Two processes claim the same rank and the others never appear: the group is not 
 time-out.
 
 ## Example
-```python
-import torch.distributed as dist
+```diff
++import os
++
+ import torch.distributed as dist
 
-dist.init_process_group("gloo", init_method="tcp://10.0.0.1:29500", rank=0, world_size=4)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-
-rank = int(os.environ["RANK"])
-dist.init_process_group("gloo", init_method="tcp://10.0.0.1:29500", rank=rank, world_size=4)
-dist.destroy_process_group()
++rank = int(os.environ["RANK"])
+-dist.init_process_group("gloo", init_method="tcp://10.0.0.1:29500", rank=0, world_size=4)
++dist.init_process_group("gloo", init_method="tcp://10.0.0.1:29500", rank=rank, world_size=4)
+ dist.destroy_process_group()
 ```
 """
 

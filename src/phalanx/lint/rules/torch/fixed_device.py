@@ -8,34 +8,21 @@ conditions on the rank.
 Every process of a host takes the same GPU; NCCL refuses it (`Duplicate GPU detected`) or memory runs out.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("nccl")
-device = torch.device("cuda:0")
-model = DistributedDataParallel(torch.nn.Linear(4, 1).to(device))
-model(torch.randn(8, 4).to(device)).sum().backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-device = torch.device("cuda", local_rank)
-model = DistributedDataParallel(torch.nn.Linear(4, 1).to(device))
-model(torch.randn(8, 4).to(device)).sum().backward()
-dist.destroy_process_group()
++local_rank = int(os.environ["LOCAL_RANK"])
++torch.cuda.set_device(local_rank)
+ dist.init_process_group("nccl")
+-device = torch.device("cuda:0")
++device = torch.device("cuda", local_rank)
+ model = DistributedDataParallel(torch.nn.Linear(4, 1).to(device))
+ model(torch.randn(8, 4).to(device)).sum().backward()
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,30 +7,18 @@ Finds subclasses of torch.nn.Module whose `forward` is misspelt.
 Calling the model raises NotImplementedError: `Module is missing the required "forward" function`.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+ class Net(torch.nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.layer = torch.nn.Linear(4, 1)
 
-    def forwards(self, x):
-        return self.layer(x)
-```
-Use instead:
-```python
-import torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-
-    def forward(self, x):
-        return self.layer(x)
+-    def forwards(self, x):
++    def forward(self, x):
+         return self.layer(x)
 ```
 """
 

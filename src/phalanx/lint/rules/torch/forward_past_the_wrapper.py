@@ -9,30 +9,18 @@ DDP and FSDP act in the wrapper's forward. Past it gradients are never averaged 
 (FSDP): each rank trains a model of its own.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-net = torch.nn.Linear(4, 1)
-model = DistributedDataParallel(net)
-loss = model.module(torch.randn(8, 4)).square().mean()
-loss.backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-net = torch.nn.Linear(4, 1)
-model = DistributedDataParallel(net)
-loss = model(torch.randn(8, 4)).square().mean()
-loss.backward()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ net = torch.nn.Linear(4, 1)
+ model = DistributedDataParallel(net)
+-loss = model.module(torch.randn(8, 4)).square().mean()
++loss = model(torch.randn(8, 4)).square().mean()
+ loss.backward()
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,29 +8,19 @@ DDP expects a gradient for every parameter that needed one when it was construct
 reports unused parameters or waits for a bucket that never fills.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-for parameter in model.parameters():
-    parameter.requires_grad = False
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-net = torch.nn.Linear(4, 1)
-for parameter in net.parameters():
-    parameter.requires_grad = False
-model = DistributedDataParallel(net)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-model = DistributedDataParallel(torch.nn.Linear(4, 1))
++net = torch.nn.Linear(4, 1)
+-for parameter in model.parameters():
++for parameter in net.parameters():
+     parameter.requires_grad = False
++model = DistributedDataParallel(net)
+ dist.destroy_process_group()
 ```
 """
 

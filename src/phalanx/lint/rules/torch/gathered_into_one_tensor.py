@@ -7,28 +7,17 @@ Finds output lists made by `[tensor] * n`.
 All entries are one tensor, so every rank's data overwrite each other and the list holds n copies of one of them.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-mine = torch.zeros(1)
-parts = [torch.zeros(1)] * dist.get_world_size()
-dist.all_gather(parts, mine)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-mine = torch.zeros(1)
-parts = [torch.zeros(1) for _ in range(dist.get_world_size())]
-dist.all_gather(parts, mine)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ mine = torch.zeros(1)
+-parts = [torch.zeros(1)] * dist.get_world_size()
++parts = [torch.zeros(1) for _ in range(dist.get_world_size())]
+ dist.all_gather(parts, mine)
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,25 +7,15 @@ Finds training loops with `backward()` and `step()` in programs without any `zer
 Each backward pass adds to the gradients of all steps before: steps become larger and larger, and training diverges.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    model(torch.randn(8, 4)).square().mean().backward()
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(100):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).square().mean().backward()
-    optimizer.step()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for step in range(100):
++    optimizer.zero_grad()
+     model(torch.randn(8, 4)).square().mean().backward()
+     optimizer.step()
 ```
 """
 

@@ -8,26 +8,16 @@ Finds a variable that is computed from its own value of the step before and is t
 The graph of the earlier step was freed by its backward pass: `Trying to backward through the graph a second time`.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-model = torch.nn.Linear(4, 1)
-running = torch.zeros(())
-for step in range(100):
-    loss = model(torch.randn(8, 4)).square().mean()
-    running = 0.9 * running + loss
-    running.backward()
-```
-Use instead:
-```python
-import torch
-
-model = torch.nn.Linear(4, 1)
-running = torch.zeros(())
-for step in range(100):
-    loss = model(torch.randn(8, 4)).square().mean()
-    running = 0.9 * running.detach() + loss
-    running.backward()
+ model = torch.nn.Linear(4, 1)
+ running = torch.zeros(())
+ for step in range(100):
+     loss = model(torch.randn(8, 4)).square().mean()
+-    running = 0.9 * running + loss
++    running = 0.9 * running.detach() + loss
+     running.backward()
 ```
 """
 

@@ -7,24 +7,15 @@ Finds two `init_process_group` calls on one path, also one of them in a function
 The second call raises `trying to initialize the default process group twice`.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-dist.init_process_group("gloo")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-dist.init_process_group("gloo")
++
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,25 +8,16 @@ the default group.
 The first use raises `Default process group has not been initialized`.
 
 ## Example
-```python
-import torch
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
++import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-if __name__ == "__main__":
-    model = DistributedDataParallel(torch.nn.Linear(4, 1))
-    model(torch.randn(8, 4)).sum().backward()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-if __name__ == "__main__":
-    dist.init_process_group("gloo")
-    model = DistributedDataParallel(torch.nn.Linear(4, 1))
-    model(torch.randn(8, 4)).sum().backward()
-    dist.destroy_process_group()
+ if __name__ == "__main__":
++    dist.init_process_group("gloo")
+     model = DistributedDataParallel(torch.nn.Linear(4, 1))
+     model(torch.randn(8, 4)).sum().backward()
++    dist.destroy_process_group()
 ```
 """
 

@@ -7,21 +7,13 @@ Finds scripts that make a process group and never call `destroy_process_group`. 
 Ranks that end early tear connections down while others still use them; NCCL may hang or warn at exit.
 
 ## Example
-```python
-import torch.distributed as dist
+```diff
+ import torch.distributed as dist
 
-if __name__ == "__main__":
-    dist.init_process_group("gloo")
-    dist.barrier()
-```
-Use instead:
-```python
-import torch.distributed as dist
-
-if __name__ == "__main__":
-    dist.init_process_group("gloo")
-    dist.barrier()
-    dist.destroy_process_group()
+ if __name__ == "__main__":
+     dist.init_process_group("gloo")
+     dist.barrier()
++    dist.destroy_process_group()
 ```
 """
 

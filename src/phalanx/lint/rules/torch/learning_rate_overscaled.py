@@ -8,28 +8,17 @@ With averaged gradients the learning rate grows at most linearly with the number
 it training diverges.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-world = dist.get_world_size()
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * world**2)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-world = dist.get_world_size()
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * world)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ world = dist.get_world_size()
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+-optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * world**2)
++optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * world)
+ dist.destroy_process_group()
 ```
 """
 

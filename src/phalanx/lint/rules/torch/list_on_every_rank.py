@@ -8,28 +8,17 @@ The list belongs to the destination (or source) only; the others stop with `gath
 on non-destination ranks`.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-mine = torch.zeros(1)
-parts = [torch.zeros(1) for _ in range(dist.get_world_size())]
-dist.gather(mine, parts, dst=0)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-mine = torch.zeros(1)
-parts = [torch.zeros(1) for _ in range(dist.get_world_size())] if dist.get_rank() == 0 else None
-dist.gather(mine, parts, dst=0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ mine = torch.zeros(1)
+-parts = [torch.zeros(1) for _ in range(dist.get_world_size())]
++parts = [torch.zeros(1) for _ in range(dist.get_world_size())] if dist.get_rank() == 0 else None
+ dist.gather(mine, parts, dst=0)
+ dist.destroy_process_group()
 ```
 """
 

@@ -11,34 +11,20 @@ full, and on machines without that device loading fails.
 The repair by `--fix` adds `map_location="cpu"`; `load_state_dict` copies to the model's device.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-model = torch.nn.Linear(4, 1).cuda()
-model.load_state_dict(torch.load("model.pt"))
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-model = torch.nn.Linear(4, 1).cuda()
-model.load_state_dict(torch.load("model.pt", map_location="cpu"))
-dist.destroy_process_group()
+ local_rank = int(os.environ["LOCAL_RANK"])
+ torch.cuda.set_device(local_rank)
+ dist.init_process_group("nccl")
+ model = torch.nn.Linear(4, 1).cuda()
+-model.load_state_dict(torch.load("model.pt"))
++model.load_state_dict(torch.load("model.pt", map_location="cpu"))
+ dist.destroy_process_group()
 ```
 """
 

@@ -10,33 +10,20 @@ every process keeps the default.
 The repair by `--fix` adds the other spelling.
 
 ## Example
-```python
-import argparse
+```diff
+ import argparse
++import os
 
-import torch
-import torch.distributed as dist
+ import torch
+ import torch.distributed as dist
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--local_rank", type=int, default=0)
-args = parser.parse_args()
-torch.cuda.set_device(args.local_rank)
-dist.init_process_group("nccl")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import argparse
-import os
-
-import torch
-import torch.distributed as dist
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--local-rank", "--local_rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))
-args = parser.parse_args()
-torch.cuda.set_device(args.local_rank)
-dist.init_process_group("nccl")
-dist.destroy_process_group()
+ parser = argparse.ArgumentParser()
+-parser.add_argument("--local_rank", type=int, default=0)
++parser.add_argument("--local-rank", "--local_rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))
+ args = parser.parse_args()
+ torch.cuda.set_device(args.local_rank)
+ dist.init_process_group("nccl")
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,34 +7,22 @@ Finds `torch.save` of `to_local()` tensors, or of an FSDP2 model's own `state_di
 A file then holds a part of the weights in a shape that no plain model has; nothing else can load it.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.distributed.fsdp import fully_shard
 
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-model = torch.nn.Linear(4, 1)
-fully_shard(model)
-state = {name: tensor.to_local() for name, tensor in model.state_dict().items()}
-torch.save(state, f"model-{rank}.pt")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
-
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-model = torch.nn.Linear(4, 1)
-fully_shard(model)
-state = {name: tensor.full_tensor() for name, tensor in model.state_dict().items()}
-if rank == 0:
-    torch.save(state, "model.pt")
-dist.barrier()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ rank = dist.get_rank()
+ model = torch.nn.Linear(4, 1)
+ fully_shard(model)
+-state = {name: tensor.to_local() for name, tensor in model.state_dict().items()}
++state = {name: tensor.full_tensor() for name, tensor in model.state_dict().items()}
++if rank == 0:
+-torch.save(state, f"model-{rank}.pt")
++    torch.save(state, "model.pt")
++dist.barrier()
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,32 +7,19 @@ Finds `total += loss` and `losses.append(loss)` in training loops, where `loss` 
 The sum holds the autograd graph of every step: memory grows until the device runs out of it.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-total = 0.0
-for step in range(100):
-    optimizer.zero_grad()
-    loss = model(torch.randn(8, 4)).square().mean()
-    loss.backward()
-    optimizer.step()
-    total += loss
-```
-Use instead:
-```python
-import torch
-
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-total = 0.0
-for step in range(100):
-    optimizer.zero_grad()
-    loss = model(torch.randn(8, 4)).square().mean()
-    loss.backward()
-    optimizer.step()
-    total += loss.item()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ total = 0.0
+ for step in range(100):
+     optimizer.zero_grad()
+     loss = model(torch.randn(8, 4)).square().mean()
+     loss.backward()
+     optimizer.step()
+-    total += loss
++    total += loss.item()
 ```
 """
 

@@ -9,38 +9,22 @@ Each rank initialises its model with other random numbers. Averaged gradients ke
 different models.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model(torch.randn(8, 4)).sum().backward()
-for parameter in model.parameters():
-    dist.all_reduce(parameter.grad)
-    parameter.grad /= dist.get_world_size()
-optimizer.step()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for parameter in model.parameters():
-    dist.broadcast(parameter.data, src=0)
-model(torch.randn(8, 4)).sum().backward()
-for parameter in model.parameters():
-    dist.all_reduce(parameter.grad)
-    parameter.grad /= dist.get_world_size()
-optimizer.step()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
++for parameter in model.parameters():
++    dist.broadcast(parameter.data, src=0)
+ model(torch.randn(8, 4)).sum().backward()
+ for parameter in model.parameters():
+     dist.all_reduce(parameter.grad)
+     parameter.grad /= dist.get_world_size()
+ optimizer.step()
+ dist.destroy_process_group()
 ```
 """
 

@@ -9,28 +9,17 @@ DDP compares the parameters of all ranks when it is constructed and fails; where
 gradients of different layers.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-net = torch.nn.Sequential(torch.nn.Linear(4, 1))
-if dist.get_rank() == 1:
-    net.append(torch.nn.Linear(1, 1))
-model = DistributedDataParallel(net)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-net = torch.nn.Sequential(torch.nn.Linear(4, 1))
-model = DistributedDataParallel(net)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ net = torch.nn.Sequential(torch.nn.Linear(4, 1))
+-if dist.get_rank() == 1:
+-    net.append(torch.nn.Linear(1, 1))
+ model = DistributedDataParallel(net)
+ dist.destroy_process_group()
 ```
 """
 

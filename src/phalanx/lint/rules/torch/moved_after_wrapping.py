@@ -8,34 +8,21 @@ DDP builds its buckets, and chooses the communication, for the device of the par
 gradients are reduced on the wrong device or not at all.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-model = DistributedDataParallel(torch.nn.Linear(4, 1), device_ids=[local_rank])
-model.to(local_rank)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-model = torch.nn.Linear(4, 1).to(local_rank)
-model = DistributedDataParallel(model, device_ids=[local_rank])
-dist.destroy_process_group()
+ local_rank = int(os.environ["LOCAL_RANK"])
+ torch.cuda.set_device(local_rank)
+ dist.init_process_group("nccl")
++model = torch.nn.Linear(4, 1).to(local_rank)
+-model = DistributedDataParallel(torch.nn.Linear(4, 1), device_ids=[local_rank])
++model = DistributedDataParallel(model, device_ids=[local_rank])
+-model.to(local_rank)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,26 +8,16 @@ NCCL moves data between GPUs only. With tensors on the CPU the first collective 
 the group cannot be made.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("nccl")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-model(torch.randn(8, 4)).sum().backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-model(torch.randn(8, 4)).sum().backward()
-dist.destroy_process_group()
+-dist.init_process_group("nccl")
++dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ model(torch.randn(8, 4)).sum().backward()
+ dist.destroy_process_group()
 ```
 """
 

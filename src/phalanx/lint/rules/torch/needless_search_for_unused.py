@@ -10,48 +10,27 @@ DDP then walks the whole autograd graph in every step, for nothing.
 The repair by `--fix` removes the argument.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(24))
+ class Net(torch.nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(24))
 
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net(), find_unused_parameters=True)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+     def forward(self, x):
+         for layer in self.layers:
+             x = layer(x)
+         return x
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(24))
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-model = DistributedDataParallel(Net(), find_unused_parameters=True)
++model = DistributedDataParallel(Net())
+ dist.destroy_process_group()
 ```
 """
 

@@ -9,32 +9,19 @@ Finds NCCL jobs that move the model to `cuda` without an index although nothing 
 while the others idle.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("nccl")
-model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
-model(torch.randn(8, 4).cuda()).sum().backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-local_rank = int(os.environ["LOCAL_RANK"])
-torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl")
-model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
-model(torch.randn(8, 4).cuda()).sum().backward()
-dist.destroy_process_group()
++local_rank = int(os.environ["LOCAL_RANK"])
++torch.cuda.set_device(local_rank)
+ dist.init_process_group("nccl")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+ model(torch.randn(8, 4).cuda()).sum().backward()
+ dist.destroy_process_group()
 ```
 """
 

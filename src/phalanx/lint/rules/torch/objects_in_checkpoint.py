@@ -9,26 +9,16 @@ Since PyTorch 2.6 `torch.load` accepts only tensors and plain containers unless 
 cannot be read back.
 
 ## Example
-```python
-import argparse
+```diff
+ import argparse
 
-import torch
+ import torch
 
-arguments = argparse.ArgumentParser().parse_args()
-model = torch.nn.Linear(4, 1)
-torch.save({"model": model.state_dict(), "args": arguments}, "model.pt")
-model.load_state_dict(torch.load("model.pt", map_location="cpu")["model"])
-```
-Use instead:
-```python
-import argparse
-
-import torch
-
-arguments = argparse.ArgumentParser().parse_args()
-model = torch.nn.Linear(4, 1)
-torch.save({"model": model.state_dict(), "args": vars(arguments)}, "model.pt")
-model.load_state_dict(torch.load("model.pt", map_location="cpu")["model"])
+ arguments = argparse.ArgumentParser().parse_args()
+ model = torch.nn.Linear(4, 1)
+-torch.save({"model": model.state_dict(), "args": arguments}, "model.pt")
++torch.save({"model": model.state_dict(), "args": vars(arguments)}, "model.pt")
+ model.load_state_dict(torch.load("model.pt", map_location="cpu")["model"])
 ```
 """
 

@@ -7,27 +7,17 @@ Finds `ReduceOp.AVG` in programs whose only backend is Gloo, and `monitored_barr
 The call raises an error: Gloo cannot average, and only Gloo has a monitored barrier.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss, op=dist.ReduceOp.AVG)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss)
-loss /= dist.get_world_size()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ loss = torch.zeros(1)
+-dist.all_reduce(loss, op=dist.ReduceOp.AVG)
++dist.all_reduce(loss)
++loss /= dist.get_world_size()
+ dist.destroy_process_group()
 ```
 """
 

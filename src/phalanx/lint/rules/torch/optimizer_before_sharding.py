@@ -8,28 +8,17 @@ Sharding replaces the parameters. The optimizer keeps the old ones and updates t
 never learns.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.distributed.fsdp import fully_shard
 
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-fully_shard(model)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
-
-dist.init_process_group("gloo")
-model = torch.nn.Linear(4, 1)
-fully_shard(model)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = torch.nn.Linear(4, 1)
++fully_shard(model)
+ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+-fully_shard(model)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,21 +8,15 @@ A parameter is a leaf that requires gradients: `a leaf Variable that requires gr
 operation`.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-model = torch.nn.Linear(4, 1)
-for weight in model.parameters():
-    weight.clamp_(-0.1, 0.1)
-```
-Use instead:
-```python
-import torch
-
-model = torch.nn.Linear(4, 1)
-with torch.no_grad():
-    for weight in model.parameters():
-        weight.clamp_(-0.1, 0.1)
+ model = torch.nn.Linear(4, 1)
++with torch.no_grad():
+-for weight in model.parameters():
++    for weight in model.parameters():
+-    weight.clamp_(-0.1, 0.1)
++        weight.clamp_(-0.1, 0.1)
 ```
 """
 

@@ -9,27 +9,18 @@ DDP registers its hooks when it is constructed. Parameters that come later are n
 own.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4)))
-model.module.head = torch.nn.Linear(4, 1)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-net = torch.nn.Sequential(torch.nn.Linear(4, 4))
-net.head = torch.nn.Linear(4, 1)
-model = DistributedDataParallel(net)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4)))
++net = torch.nn.Sequential(torch.nn.Linear(4, 4))
+-model.module.head = torch.nn.Linear(4, 1)
++net.head = torch.nn.Linear(4, 1)
++model = DistributedDataParallel(net)
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,23 +7,15 @@ Finds `random_split` without a generator in a distributed program that never set
 Samples that one rank holds back for the evaluation are trained on by another: the measured accuracy is too high.
 
 ## Example
-```python
-import torch.distributed as dist
-from torch.utils.data import random_split
+```diff
++import torch
+ import torch.distributed as dist
+ from torch.utils.data import random_split
 
-dist.init_process_group("gloo")
-train, test = random_split(list(range(100)), [80, 20])
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.utils.data import random_split
-
-dist.init_process_group("gloo")
-train, test = random_split(list(range(100)), [80, 20], generator=torch.Generator().manual_seed(17))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-train, test = random_split(list(range(100)), [80, 20])
++train, test = random_split(list(range(100)), [80, 20], generator=torch.Generator().manual_seed(17))
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,46 +8,26 @@ Each reentrant backward pass marks the layer's parameters as ready, the second t
 variable ready only once`.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
+ from torch.utils.checkpoint import checkpoint
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mix = torch.nn.Linear(4, 4)
+ class Net(torch.nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.mix = torch.nn.Linear(4, 4)
 
-    def forward(self, x):
-        return checkpoint(self.mix, checkpoint(self.mix, x, use_reentrant=True), use_reentrant=True)
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
+     def forward(self, x):
+-        return checkpoint(self.mix, checkpoint(self.mix, x, use_reentrant=True), use_reentrant=True)
++        return checkpoint(self.mix, checkpoint(self.mix, x, use_reentrant=False), use_reentrant=False)
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mix = torch.nn.Linear(4, 4)
-
-    def forward(self, x):
-        return checkpoint(self.mix, checkpoint(self.mix, x, use_reentrant=False), use_reentrant=False)
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(Net())
+ dist.destroy_process_group()
 ```
 """
 

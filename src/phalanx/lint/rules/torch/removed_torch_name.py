@@ -7,16 +7,11 @@ Finds names that were removed from PyTorch and that older training code still us
 The script stops with AttributeError or ImportError under a current release.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-solution = torch.gels(torch.randn(8, 2), torch.randn(8, 3))
-```
-Use instead:
-```python
-import torch
-
-solution = torch.linalg.lstsq(torch.randn(8, 3), torch.randn(8, 2))
+-solution = torch.gels(torch.randn(8, 2), torch.randn(8, 3))
++solution = torch.linalg.lstsq(torch.randn(8, 3), torch.randn(8, 2))
 ```
 """
 

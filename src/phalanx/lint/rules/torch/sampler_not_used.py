@@ -7,32 +7,19 @@ Finds samplers that are made and never handed to anything.
 The loader goes on reading the whole data set on every rank.
 
 ## Example
-```python
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
+```diff
+ import torch.distributed as dist
+ from torch.utils.data import DataLoader
+ from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-dataset = list(range(64))
-sampler = DistributedSampler(dataset)
-loader = DataLoader(dataset, batch_size=8)
-for epoch in range(3):
-    sampler.set_epoch(epoch)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-dataset = list(range(64))
-sampler = DistributedSampler(dataset)
-loader = DataLoader(dataset, batch_size=8, sampler=sampler)
-for epoch in range(3):
-    sampler.set_epoch(epoch)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ dataset = list(range(64))
+ sampler = DistributedSampler(dataset)
+-loader = DataLoader(dataset, batch_size=8)
++loader = DataLoader(dataset, batch_size=8, sampler=sampler)
+ for epoch in range(3):
+     sampler.set_epoch(epoch)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,26 +8,16 @@ Ranks take every n-th sample of one common order. With different orders, or rank
 seen by several ranks and some by none.
 
 ## Example
-```python
-import torch.distributed as dist
-from torch.utils.data.distributed import DistributedSampler
+```diff
+ import torch.distributed as dist
+ from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-sampler = DistributedSampler(list(range(64)), seed=dist.get_rank())
-sampler.set_epoch(0)
-print(len(list(sampler)))
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch.distributed as dist
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-sampler = DistributedSampler(list(range(64)), seed=17)
-sampler.set_epoch(0)
-print(len(list(sampler)))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-sampler = DistributedSampler(list(range(64)), seed=dist.get_rank())
++sampler = DistributedSampler(list(range(64)), seed=17)
+ sampler.set_epoch(0)
+ print(len(list(sampler)))
+ dist.destroy_process_group()
 ```
 """
 

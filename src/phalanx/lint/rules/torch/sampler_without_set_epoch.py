@@ -10,41 +10,23 @@ which costs accuracy.
 The repair by `--fix` adds the call as the first line of the loop over epochs.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, TensorDataset
-from torch.utils.data.distributed import DistributedSampler
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
+ from torch.utils.data import DataLoader, TensorDataset
+ from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-dataset = TensorDataset(torch.randn(64, 4))
-sampler = DistributedSampler(dataset)
-loader = DataLoader(dataset, batch_size=8, sampler=sampler)
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-for epoch in range(3):
-    for (x,) in loader:
-        model(x).sum().backward()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, TensorDataset
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-dataset = TensorDataset(torch.randn(64, 4))
-sampler = DistributedSampler(dataset)
-loader = DataLoader(dataset, batch_size=8, sampler=sampler)
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-for epoch in range(3):
-    sampler.set_epoch(epoch)
-    for (x,) in loader:
-        model(x).sum().backward()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ dataset = TensorDataset(torch.randn(64, 4))
+ sampler = DistributedSampler(dataset)
+ loader = DataLoader(dataset, batch_size=8, sampler=sampler)
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ for epoch in range(3):
++    sampler.set_epoch(epoch)
+     for (x,) in loader:
+         model(x).sum().backward()
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,30 +7,18 @@ Finds `scheduler.step()` before `optimizer.step()` in the same block of a traini
 The first value of the schedule is skipped, and PyTorch warns about it once.
 
 ## Example
-```python
-import torch
+```diff
+ import torch
 
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
-for step in range(100):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    scheduler.step()
-    optimizer.step()
-```
-Use instead:
-```python
-import torch
-
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
-for step in range(100):
-    optimizer.zero_grad()
-    model(torch.randn(8, 4)).sum().backward()
-    optimizer.step()
-    scheduler.step()
+ model = torch.nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+ for step in range(100):
+     optimizer.zero_grad()
+     model(torch.randn(8, 4)).sum().backward()
++    optimizer.step()
+     scheduler.step()
+-    optimizer.step()
 ```
 """
 

@@ -8,24 +8,15 @@ next one, rank 0 none before it.
 The call waits for its own other half, which comes later, or is refused: `rank + 1` of the last rank is no rank.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-dist.send(torch.zeros(1), dst=dist.get_rank())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-dist.send(torch.zeros(1), dst=(dist.get_rank() + 1) % dist.get_world_size())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-dist.send(torch.zeros(1), dst=dist.get_rank())
++dist.send(torch.zeros(1), dst=(dist.get_rank() + 1) % dist.get_world_size())
+ dist.destroy_process_group()
 ```
 """
 

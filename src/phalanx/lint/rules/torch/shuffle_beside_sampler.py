@@ -9,26 +9,16 @@ DataLoader refuses it: `sampler option is mutually exclusive with shuffle`.
 The repair by `--fix` removes `shuffle`.
 
 ## Example
-```python
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
+```diff
+ import torch.distributed as dist
+ from torch.utils.data import DataLoader
+ from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-dataset = list(range(64))
-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), shuffle=True)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-dataset = list(range(64))
-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=True))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ dataset = list(range(64))
+-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), shuffle=True)
++loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=True))
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,26 +7,16 @@ Finds tensors made by `to_sparse` or `sparse_coo_tensor` that are broadcast, gat
 Only all-reduce on Gloo takes sparse tensors; the other collectives raise an error.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-adjacency = torch.eye(8).to_sparse()
-dist.broadcast(adjacency, src=0)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-adjacency = torch.eye(8)
-dist.broadcast(adjacency, src=0)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-adjacency = torch.eye(8).to_sparse()
++adjacency = torch.eye(8)
+ dist.broadcast(adjacency, src=0)
+ dist.destroy_process_group()
 ```
 """
 

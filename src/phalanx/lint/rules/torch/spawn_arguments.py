@@ -7,28 +7,17 @@ Compares the tuple `args` with the parameters of the function, whose first one i
 Each process fails with TypeError; often the rank was put into `args` too, which `spawn` adds by itself.
 
 ## Example
-```python
-import torch.multiprocessing as mp
+```diff
+ import torch.multiprocessing as mp
 
 
-def worker(rank, world_size):
-    print(rank, world_size)
+ def worker(rank, world_size):
+     print(rank, world_size)
 
 
-if __name__ == "__main__":
-    mp.spawn(worker, args=(0, 2), nprocs=2)
-```
-Use instead:
-```python
-import torch.multiprocessing as mp
-
-
-def worker(rank, world_size):
-    print(rank, world_size)
-
-
-if __name__ == "__main__":
-    mp.spawn(worker, args=(2,), nprocs=2)
+ if __name__ == "__main__":
+-    mp.spawn(worker, args=(0, 2), nprocs=2)
++    mp.spawn(worker, args=(2,), nprocs=2)
 ```
 """
 

@@ -8,23 +8,17 @@ The function is pickled by its name; what is not at the top level of a module ca
 local object`.
 
 ## Example
-```python
-import torch.multiprocessing as mp
+```diff
+ import torch.multiprocessing as mp
 
-if __name__ == "__main__":
-    mp.spawn(lambda rank: print(rank), nprocs=2)
-```
-Use instead:
-```python
-import torch.multiprocessing as mp
-
-
-def worker(rank):
-    print(rank)
-
-
-if __name__ == "__main__":
-    mp.spawn(worker, nprocs=2)
++
++def worker(rank):
++    print(rank)
++
++
+ if __name__ == "__main__":
+-    mp.spawn(lambda rank: print(rank), nprocs=2)
++    mp.spawn(worker, nprocs=2)
 ```
 """
 

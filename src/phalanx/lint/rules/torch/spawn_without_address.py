@@ -8,36 +8,22 @@ MASTER_ADDR, or the rank is not passed.
 `mp.spawn` sets no variables: init_process_group stops with `environment variable MASTER_ADDR expected, but not set`.
 
 ## Example
-```python
-import torch.distributed as dist
-import torch.multiprocessing as mp
+```diff
++import os
++
+ import torch.distributed as dist
+ import torch.multiprocessing as mp
 
 
-def worker(rank, world_size):
-    dist.init_process_group("gloo", rank=rank, world_size=world_size)
-    dist.destroy_process_group()
+ def worker(rank, world_size):
++    os.environ["MASTER_ADDR"] = "localhost"
++    os.environ["MASTER_PORT"] = "29500"
+     dist.init_process_group("gloo", rank=rank, world_size=world_size)
+     dist.destroy_process_group()
 
 
-if __name__ == "__main__":
-    mp.spawn(worker, args=(2,), nprocs=2)
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-import torch.multiprocessing as mp
-
-
-def worker(rank, world_size):
-    os.environ["MASTER_ADDR"] = "localhost"
-    os.environ["MASTER_PORT"] = "29500"
-    dist.init_process_group("gloo", rank=rank, world_size=world_size)
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    mp.spawn(worker, args=(2,), nprocs=2)
+ if __name__ == "__main__":
+     mp.spawn(worker, args=(2,), nprocs=2)
 ```
 """
 

@@ -8,27 +8,17 @@ Each started process imports the script again, and starts processes itself: `An 
 process before the current process has finished its bootstrapping phase`.
 
 ## Example
-```python
-import torch.multiprocessing as mp
+```diff
+ import torch.multiprocessing as mp
 
 
-def train(rank, size):
-    print(rank, size)
+ def train(rank, size):
+     print(rank, size)
 
 
-mp.spawn(train, args=(2,), nprocs=2)
-```
-Use instead:
-```python
-import torch.multiprocessing as mp
-
-
-def train(rank, size):
-    print(rank, size)
-
-
-if __name__ == "__main__":
-    mp.spawn(train, args=(2,), nprocs=2)
++if __name__ == "__main__":
+-mp.spawn(train, args=(2,), nprocs=2)
++    mp.spawn(train, args=(2,), nprocs=2)
 ```
 """
 

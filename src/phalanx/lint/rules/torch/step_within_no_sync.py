@@ -7,33 +7,20 @@ Finds `optimizer.step()` in a `with model.no_sync():` block.
 Within `no_sync` gradients are not averaged. The step uses this rank's own gradients, and the replicas drift apart.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-with model.no_sync():
-    model(torch.randn(8, 4)).sum().backward()
-    optimizer.step()
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-with model.no_sync():
-    model(torch.randn(8, 4)).sum().backward()
-model(torch.randn(8, 4)).sum().backward()
-optimizer.step()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ with model.no_sync():
+     model(torch.randn(8, 4)).sum().backward()
++model(torch.randn(8, 4)).sum().backward()
+-    optimizer.step()
++optimizer.step()
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,26 +7,17 @@ Finds `SyncBatchNorm.convert_sync_batchnorm` on a DistributedDataParallel model.
 The conversion replaces layers, and DDP does not know the new ones: their gradients are not averaged.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)))
-model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
-model = DistributedDataParallel(torch.nn.SyncBatchNorm.convert_sync_batchnorm(net))
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)))
++net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+-model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
++model = DistributedDataParallel(torch.nn.SyncBatchNorm.convert_sync_batchnorm(net))
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,20 +7,14 @@ Finds literal numbers for `timeout` in `init_process_group`, `new_group` and `mo
 PyTorch wants a `datetime.timedelta` and stops with TypeError.
 
 ## Example
-```python
-import torch.distributed as dist
+```diff
++from datetime import timedelta
++
+ import torch.distributed as dist
 
-dist.init_process_group("gloo", timeout=1800)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-from datetime import timedelta
-
-import torch.distributed as dist
-
-dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
-dist.destroy_process_group()
+-dist.init_process_group("gloo", timeout=1800)
++dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
+ dist.destroy_process_group()
 ```
 """
 

@@ -7,22 +7,16 @@ Finds literal backends that are nearly, but not quite, one that PyTorch knows.
 `init_process_group` stops with `Invalid backend`.
 
 ## Example
-```python
-import torch.distributed as dist
+```diff
++import os
++
++import torch
+ import torch.distributed as dist
 
-dist.init_process_group("ncll")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch
-import torch.distributed as dist
-
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("nccl")
-dist.destroy_process_group()
++torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+-dist.init_process_group("ncll")
++dist.init_process_group("nccl")
+ dist.destroy_process_group()
 ```
 """
 

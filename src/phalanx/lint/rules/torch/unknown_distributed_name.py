@@ -7,27 +7,17 @@ Compares attributes of `torch.distributed.ReduceOp` and functions of `torch.dist
 The script stops with AttributeError, and often only at the end of an epoch, when the line is first reached.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss, op=dist.ReduceOp.MEAN)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss, op=dist.ReduceOp.SUM)
-loss /= dist.get_world_size()
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ loss = torch.zeros(1)
+-dist.all_reduce(loss, op=dist.ReduceOp.MEAN)
++dist.all_reduce(loss, op=dist.ReduceOp.SUM)
++loss /= dist.get_world_size()
+ dist.destroy_process_group()
 ```
 """
 

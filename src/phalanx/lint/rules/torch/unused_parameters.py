@@ -9,45 +9,25 @@ DDP waits for the gradient of every parameter. Of an unused layer it never comes
 in the prior iteration`.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = torch.nn.Linear(4, 1)
-        self.auxiliary = torch.nn.Linear(4, 2)
+ class Net(torch.nn.Module):
+     def __init__(self):
+         super().__init__()
+         self.body = torch.nn.Linear(4, 1)
+-        self.auxiliary = torch.nn.Linear(4, 2)
 
-    def forward(self, x):
-        return self.body(x)
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+     def forward(self, x):
+         return self.body(x)
 
 
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = torch.nn.Linear(4, 1)
-
-    def forward(self, x):
-        return self.body(x)
-
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(Net())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(Net())
+ dist.destroy_process_group()
 ```
 """
 

@@ -9,26 +9,16 @@ WORLDSIZE, …).
 meet.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
+ import torch.distributed as dist
 
-os.environ["MASTER_ADDR"] = "10.0.0.1"
-os.environ["MASTER_PORT"] = 29500
-dist.init_process_group("gloo", rank=int(os.environ["SLURM_PROCID"]), world_size=2)
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-
-os.environ["MASTER_ADDR"] = "10.0.0.1"
-os.environ["MASTER_PORT"] = "29500"
-dist.init_process_group("gloo", rank=int(os.environ["SLURM_PROCID"]), world_size=2)
-dist.destroy_process_group()
+ os.environ["MASTER_ADDR"] = "10.0.0.1"
+-os.environ["MASTER_PORT"] = 29500
++os.environ["MASTER_PORT"] = "29500"
+ dist.init_process_group("gloo", rank=int(os.environ["SLURM_PROCID"]), world_size=2)
+ dist.destroy_process_group()
 ```
 """
 

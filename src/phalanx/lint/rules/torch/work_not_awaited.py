@@ -8,29 +8,18 @@ Nothing waits for the operation: the tensor is read or changed while it is still
 are wrong now and then.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-dist.all_reduce(loss, async_op=True)
-print(loss.item())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-loss = torch.zeros(1)
-work = dist.all_reduce(loss, async_op=True)
-work.wait()
-print(loss.item())
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ loss = torch.zeros(1)
+-dist.all_reduce(loss, async_op=True)
++work = dist.all_reduce(loss, async_op=True)
++work.wait()
+ print(loss.item())
+ dist.destroy_process_group()
 ```
 """
 

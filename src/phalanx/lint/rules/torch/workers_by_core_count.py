@@ -7,31 +7,19 @@ Finds `num_workers=os.cpu_count()` in distributed programs.
 With n ranks on a host n times too many processes compete for the cores, and each holds memory.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
+ import torch.distributed as dist
+ from torch.utils.data import DataLoader
+ from torch.utils.data.distributed import DistributedSampler
 
-dist.init_process_group("gloo")
-dataset = list(range(64))
-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), num_workers=os.cpu_count())
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
-
-dist.init_process_group("gloo")
-dataset = list(range(64))
-workers = os.cpu_count() // int(os.environ["LOCAL_WORLD_SIZE"])
-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), num_workers=workers)
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ dataset = list(range(64))
++workers = os.cpu_count() // int(os.environ["LOCAL_WORLD_SIZE"])
+-loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), num_workers=os.cpu_count())
++loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset), num_workers=workers)
+ dist.destroy_process_group()
 ```
 """
 

@@ -8,31 +8,20 @@ Each worker process has its own copy of the data set and yields all of it: every
 once more for each rank.
 
 ## Example
-```python
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+```diff
+ import torch
+-from torch.utils.data import DataLoader, IterableDataset
++from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(range(100))
+ class Stream(IterableDataset):
+     def __iter__(self):
+-        return iter(range(100))
++        worker = get_worker_info()
++        return iter(range(worker.id, 100, worker.num_workers))
 
 
-loader = DataLoader(Stream(), batch_size=8, num_workers=4)
-```
-Use instead:
-```python
-import torch
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
-
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        worker = get_worker_info()
-        return iter(range(worker.id, 100, worker.num_workers))
-
-
-loader = DataLoader(Stream(), batch_size=8, num_workers=4)
+ loader = DataLoader(Stream(), batch_size=8, num_workers=4)
 ```
 """
 

@@ -8,38 +8,22 @@ numbers.
 The group waits for processes that nobody starts, or refuses ranks beyond its size.
 
 ## Example
-```python
-import os
+```diff
+ import os
 
-import torch.distributed as dist
-import torch.multiprocessing as mp
-
-
-def worker(rank, size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29500"
-    dist.init_process_group("gloo", rank=rank, world_size=size)
-    dist.destroy_process_group()
+ import torch.distributed as dist
+ import torch.multiprocessing as mp
 
 
-if __name__ == "__main__":
-    mp.spawn(worker, args=(4,), nprocs=2)
-```
-Use instead:
-```python
-import os
-
-import torch.distributed as dist
-import torch.multiprocessing as mp
+ def worker(rank, size):
+     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29500"
+     dist.init_process_group("gloo", rank=rank, world_size=size)
+     dist.destroy_process_group()
 
 
-def worker(rank, size):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "29500"
-    dist.init_process_group("gloo", rank=rank, world_size=size)
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    mp.spawn(worker, args=(2,), nprocs=2)
+ if __name__ == "__main__":
+-    mp.spawn(worker, args=(4,), nprocs=2)
++    mp.spawn(worker, args=(2,), nprocs=2)
 ```
 """
 

@@ -11,28 +11,17 @@ fails with missing and unexpected keys.
 The repair by `--fix` adds `.module`.
 
 ## Example
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
+```diff
+ import torch
+ import torch.distributed as dist
+ from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-if dist.get_rank() == 0:
-    torch.save(model.state_dict(), "model.pt")
-dist.destroy_process_group()
-```
-Use instead:
-```python
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-if dist.get_rank() == 0:
-    torch.save(model.module.state_dict(), "model.pt")
-dist.destroy_process_group()
+ dist.init_process_group("gloo")
+ model = DistributedDataParallel(torch.nn.Linear(4, 1))
+ if dist.get_rank() == 0:
+-    torch.save(model.state_dict(), "model.pt")
++    torch.save(model.module.state_dict(), "model.pt")
+ dist.destroy_process_group()
 ```
 """
 

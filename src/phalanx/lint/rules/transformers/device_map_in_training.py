@@ -9,18 +9,12 @@ The map spreads one model over all GPUs of the host, in every process; training 
 all processes share all GPUs.
 
 ## Example
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+```diff
+ from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
-model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")
-trainer = Trainer(model=model, args=TrainingArguments("out", deepspeed="ds.json"))
-```
-Use instead:
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-model = AutoModelForCausalLM.from_pretrained("gpt2")
-trainer = Trainer(model=model, args=TrainingArguments("out", deepspeed="ds.json"))
+-model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")
++model = AutoModelForCausalLM.from_pretrained("gpt2")
+ trainer = Trainer(model=model, args=TrainingArguments("out", deepspeed="ds.json"))
 ```
 """
 

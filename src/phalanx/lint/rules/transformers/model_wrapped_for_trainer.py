@@ -8,21 +8,15 @@ The Trainer wraps the model itself. Wrapped twice, its methods and attributes ar
 twice.
 
 ## Example
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+```diff
+ from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
-import torch
-
-net = AutoModelForCausalLM.from_pretrained("gpt2")
-model = torch.nn.parallel.DataParallel(net)
-trainer = Trainer(model=model, args=TrainingArguments("out"))
-```
-Use instead:
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-net = AutoModelForCausalLM.from_pretrained("gpt2")
-trainer = Trainer(model=net, args=TrainingArguments("out"))
+-import torch
+-
+ net = AutoModelForCausalLM.from_pretrained("gpt2")
+-model = torch.nn.parallel.DataParallel(net)
+-trainer = Trainer(model=model, args=TrainingArguments("out"))
++trainer = Trainer(model=net, args=TrainingArguments("out"))
 ```
 """
 

@@ -8,16 +8,11 @@ renamed.
 TrainingArguments stops with `got an unexpected keyword argument`.
 
 ## Example
-```python
-from transformers import TrainingArguments
+```diff
+ from transformers import TrainingArguments
 
-arguments = TrainingArguments("out", sharded_ddp="simple")
-```
-Use instead:
-```python
-from transformers import TrainingArguments
-
-arguments = TrainingArguments("out", fsdp="full_shard")
+-arguments = TrainingArguments("out", sharded_ddp="simple")
++arguments = TrainingArguments("out", fsdp="full_shard")
 ```
 """
 

@@ -8,25 +8,16 @@ With sharded weights saving gathers them from all ranks: rank 0 waits for the ot
 writes on one rank by itself.
 
 ## Example
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+```diff
+ from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
-model = AutoModelForCausalLM.from_pretrained("gpt2")
-arguments = TrainingArguments("out", fsdp="full_shard")
-trainer = Trainer(model=model, args=arguments)
-trainer.train()
-if trainer.is_world_process_zero():
-    trainer.save_model("final")
-```
-Use instead:
-```python
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-model = AutoModelForCausalLM.from_pretrained("gpt2")
-arguments = TrainingArguments("out", fsdp="full_shard")
-trainer = Trainer(model=model, args=arguments)
-trainer.train()
-trainer.save_model("final")
+ model = AutoModelForCausalLM.from_pretrained("gpt2")
+ arguments = TrainingArguments("out", fsdp="full_shard")
+ trainer = Trainer(model=model, args=arguments)
+ trainer.train()
+-if trainer.is_world_process_zero():
+-    trainer.save_model("final")
++trainer.save_model("final")
 ```
 """
 
