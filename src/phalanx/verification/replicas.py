@@ -108,6 +108,12 @@ def is_model_parallel(evidence: Evidence) -> bool:
     return False
 
 
+def keeps_models_apart(evidence: Evidence, ranks: tuple[int, ...]) -> bool:
+    """Every rank saves its model under a name of its own."""
+    paths = {rank: {str(one["path"]) for one in evidence.ranks[rank].all("save")} for rank in ranks}
+    return all(paths.values()) and not set.intersection(*paths.values())
+
+
 def comparable(steps: Mapping[int, Step]) -> bool:
     """Whether the gradients of these steps of one number can be compared: no closure, nobody skipped it."""
     return not any(step.closure or step.skipped for step in steps.values())

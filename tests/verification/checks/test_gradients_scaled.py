@@ -87,3 +87,12 @@ def test_a_loss_that_is_multiplied_by_the_number_of_ranks(tmp_path: Path) -> Non
     assert found("loss *= dist.get_world_size()") == ["loss-multiplied-by-ranks"]
     assert found("loss = 2 * loss") == []
     assert found("loss = loss * world_size", call("", op="allgather")) == [], "features of all ranks are in the loss"
+
+
+def test_a_sum_behind_ddps_average() -> None:
+    backward = ["backward", {"line": "train.py:16", "factor": 1.0, "kind": "mean", "syncs": []}]
+    reduce = lambda own, rank, index: mean(own, 2.0)  # noqa: E731
+    (found,) = check(
+        Job(reduce=reduce, events=lambda rank, step: [backward, call("grad", line="train.py:18")]).evidence
+    )
+    assert "DDP has averaged them, and train.py:18 sums them over the ranks once more" in found.headline

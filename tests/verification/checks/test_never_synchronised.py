@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phalanx.verification.checks.never_synchronised import check
-from tests.verification.made import Job, call, vector
+from tests.verification.made import Job, call, mean, vector
 
 
 def alone(**told: Any) -> Job:
@@ -47,3 +47,25 @@ def test_a_script_that_is_not_distributed_at_all() -> None:
 
     assert not list(check(alone(own=same).evidence)), "with a process group the data are at fault, not the wrapping"
     assert [one.cause for one in check(alone(own=same, has_group=False).evidence)] == ["ranks-repeat-the-same-work"]
+
+
+def partly_sharded(own: Any = None, mark: Any = lambda rank, step: [rank, step]) -> list[str]:
+    held = [[0, "fc1.weight", [3], "float32", True, 0, None], [None, "fc2.weight", [3], "float32", True, 0, None]]
+
+    def more(rank: int) -> list[dict[str, Any]]:
+        shard = [[rank], [2], [0, 1]]
+        rows = [held[0], [*held[1][:6], shard]]
+        return [{"k": "optimizer", "o": 0, "cls": "SGD", "line": "train.py:9", "parameters": rows, "hyper": [{}]}]
+
+    def events(rank: int, step: int) -> list[list[Any]]:
+        forward = ["forward", {"m": 0, "training": True, "line": "train.py:14", "mark": mark(rank, step)}]
+        return [forward, call("", "allgather_base", n=6, forward=True)]
+
+    reduce = own or (lambda own, rank, index: own[rank])
+    return [one.cause for one in check(Job(wrapped=False, reduce=reduce, more=more, events=events).evidence)]
+
+
+def test_parts_that_fully_shard_was_not_given() -> None:
+    assert partly_sharded() == ["gradients-partly-reduced"]
+    assert partly_sharded(own=lambda own, rank, index: mean(own)) == [], "somebody reduces them"
+    assert partly_sharded(mark=lambda rank, step: [step]) == [], "the same input: tensor parallelism"

@@ -22,3 +22,24 @@ def test_the_epoch_is_never_set() -> None:
 def test_healthy_jobs_give_nothing() -> None:
     for records in (two_epochs([0, 3, 2, 5, 7], 1), two_epochs([5, 2, 7, 0, 3], shuffle=False), two_epochs([5])):
         assert not list(check(job(records, records)))
+
+
+def test_a_sampler_of_the_users_own_that_keeps_an_epoch() -> None:
+    def epochs(
+        second: list[int], set_epoch: int | None = 0, first: list[int] | None = None, **told: bool
+    ) -> list[Record]:
+        dealt = loader(sampler="BucketSampler", **told)
+        start = first or [5, 2, 7, 0, 3]
+        kept = None if set_epoch is None else 0
+        return [dealt, *one_pass(start, set_epoch=kept), *one_pass(second, epoch=1, set_epoch=set_epoch)]
+
+    (found,) = check(job(*[epochs([5, 2, 7, 0, 3])] * 2))
+    assert "`epoch` of the sampler `BucketSampler` stays 0" in found.headline
+    healthy = (
+        epochs([5, 2, 7, 0, 3], 1),  # it counts by itself
+        epochs([5, 2, 7, 0, 3], None),  # it knows no epochs: a fixed order may be wanted
+        epochs([0, 2, 4, 6, 8], first=[0, 2, 4, 6, 8]),  # it does not shuffle
+        epochs([5, 2, 7, 0, 3], shuffle=False),
+    )
+    for records in healthy:
+        assert not list(check(job(records, records)))

@@ -42,4 +42,19 @@ def test_outputs_that_are_gathered_and_never_cut(tmp_path: Path) -> None:
 
     (found,) = gathered("print(torch.cat(out).mean())")
     assert found.cause == "padding-in-metric"
+    assert "joined at train.py:1" in found.headline
     assert not gathered("print(torch.cat(out)[:9].mean())")
+    assert gathered("x = data[:, 0]\nprint(torch.cat(out).mean())"), "a column is no cut"
+
+
+def test_a_cut_counts_only_where_the_gathered_can_reach(tmp_path: Path) -> None:
+    def gathered(before: str, behind: str) -> list[Found]:
+        text = (
+            f"{before}\ndef collect(errors):\n    dist.all_gather(out, errors)\n    return torch.cat(out)\n{behind}\n"
+        )
+        (tmp_path / "train.py").write_text(text)
+        made = evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, [call("", "allgather", n=5, line="train.py:3")])
+        return list(check(Evidence(made.ranks, made.size, tmp_path)))
+
+    assert gathered("train = data[:100]", "print(collect(errors).mean())")
+    assert not gathered("", "found = collect(errors)\nprint(found[:9].mean())")

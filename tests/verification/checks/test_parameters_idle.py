@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phalanx.verification.checks.parameters_idle import check
+from phalanx.verification.found import Found
 from tests.verification.made import Job
 
 
@@ -32,3 +33,47 @@ def test_updates_that_are_lost() -> None:
     (found,) = check(Job(fields=lambda rank, step: {"before": still, "after": still}).evidence)
     assert found.cause == "weights-do-not-move"
     assert not list(check(Job(fields=lambda rank, step: {"before": still, "after": still, "lr": [0.0]}).evidence))
+
+
+def test_a_group_of_its_own_that_is_called_without_gradients() -> None:
+    held = [[0, "fc1.weight", [3], "float32", True, 0, None], [0, "fc2.weight", [3], "float32", True, 1, None]]
+    still = [1.0, 1.0, 1.0]
+
+    def made(moves: bool = False, groups: bool = True, shut: bool = True) -> list[Found]:
+        rows = held if groups else [[*row[:5], 0, None] for row in held]
+        optimizer = {
+            "k": "optimizer",
+            "o": 0,
+            "cls": "SGD",
+            "line": "train.py:9",
+            "parameters": rows,
+            "hyper": [{}, {}],
+        }
+        unused = {
+            "k": "wrapped",
+            "m": 0,
+            "line": "train.py:8",
+            "members": [0, 1],
+            "parameters": [],
+            "ignored": [],
+            "find_unused": True,
+        }
+        called = [{"k": "shut", "m": 0, "names": ["fc1.weight"], "line": "train.py:14"}] if shut else []
+
+        def fields(rank: int, step: int) -> dict[str, Any]:
+            at = [float(step), 1.0, 1.0] if moves else still
+            return {
+                "grad": [None, still],
+                "own": [None, [1.0, 1.0]],
+                "before": [at, still],
+                "after": [at, [2.0, 2.0, 2.0]],
+            }
+
+        return list(check(Job(fields=fields, more=lambda rank: [optimizer, unused, *called]).evidence))
+
+    (found,) = made()
+    assert "`fc1.weight` never gets a gradient" in found.headline
+    assert found.line == "train.py:14"
+    assert not made(moves=True), "a momentum encoder: somebody writes it"
+    assert not made(groups=False), "all parameters were given: it may be frozen in this way on purpose"
+    assert not made(shut=False), "a head that is not used"

@@ -70,3 +70,22 @@ def test_a_rate_of_zero_long_before_the_end() -> None:
     ends = lambda rank, step: max(0.0, 0.1 - 0.025 * step)  # noqa: E731
     assert paced(2, {}, cls="LambdaLR", by="accelerate", rate=ends) == ["schedule-ends-too-early"]
     assert paced(1, {}, cls="LambdaLR", steps=5, rate=ends) == [], "zero in its last step only"
+
+
+def test_two_lines_that_both_step_it() -> None:
+    scheduler = {
+        "k": "scheduler",
+        "s": 0,
+        "o": 0,
+        "cls": "CosineAnnealingLR",
+        "line": "train.py:10",
+        "told": {"T_max": 100},
+    }
+
+    def events(rank: int, step: int) -> list[list[Any]]:
+        at = [["schedule", {"s": 0, "at": 2 * step, "line": f"train.py:{line}", "by": ""}] for line in (21, 40)]
+        return [*(at if step else []), ["backward", {"line": "train.py:16"}]]
+
+    (found,) = check(Job(size=3, steps=8, events=events, more=lambda rank: [scheduler]).evidence)
+    assert found.cause == "scheduler-steps-too-often"
+    assert "2 times for each optimizer step, at train.py:21 and at train.py:40" in found.headline

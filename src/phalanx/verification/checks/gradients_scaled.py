@@ -187,10 +187,20 @@ def _reduced_at(evidence: Evidence, steps: dict[int, Step]) -> str:
 
 
 def _summed(evidence: Evidence, steps: dict[int, Step], size: int) -> Found:
+    by_hand = [
+        call for call in calls_of(next(iter(steps.values())).events) if call["what"] == "grad" and call["red"] == "SUM"
+    ]
+    line = str(by_hand[0]["line"]) if by_hand else _reduced_at(evidence, steps)
+    again = by_hand and all(one.wrapped for one in evidence.ranks.values())
+    how = (
+        f"DDP has averaged them, and {line} sums them over the ranks once more"
+        if again
+        else "they are summed, not averaged"
+    )
     return Found(
         cause="gradients-summed-not-averaged",
-        headline=f"All gradients are {size}.00 × the mean over the {size} ranks: they are summed, not averaged.",
-        line=_reduced_at(evidence, steps),
+        headline=f"All gradients are {size}.00 × the mean over the {size} ranks: {how}.",
+        line=line,
         pattern="fix-distributed-api-usage",
         do="Divide by the number of ranks after the reduction, `p.grad /= dist.get_world_size()`, or reduce with `op=dist.ReduceOp.AVG`"
         " (NCCL); with DDP leave the reduction to it.",

@@ -16,6 +16,7 @@ from phalanx.verification.replicas import (
     calls_of,
     comparable,
     is_model_parallel,
+    keeps_models_apart,
     replicas_of,
     spread,
 )
@@ -25,6 +26,7 @@ _ABOUT_GRADIENTS = ("grad", "grad-copy")
 
 def check(evidence: Evidence) -> Iterator[Found]:
     """Where a model of their own on each rank is not what the script is for."""
+    yield from _beside_sharded(evidence)
     if averages_parameters(evidence) or is_model_parallel(evidence):
         return
     if _reduces_gradients(evidence):
@@ -40,7 +42,7 @@ def check(evidence: Evidence) -> Iterator[Found]:
         held = [evidence.ranks[rank].optimizers[optimizer].hyper for rank in ranks]
         if _rates_differ(steps) or any(one != held[0] for one in held) or not (starts_alike or _shards_data(evidence)):
             continue
-        if _keeps_models_apart(evidence, ranks) and not (starts_alike and _shards_data(evidence)):
+        if keeps_models_apart(evidence, ranks) and not (starts_alike and _shards_data(evidence)):
             continue
         if _apart(plain, steps):
             yield _found(evidence, optimizer, ranks, steps)
@@ -66,6 +68,49 @@ def _beside_wrapped(evidence: Evidence) -> Iterator[Found]:
         if all(at and abs((own_factor(at) or 0.0) - 1) < FAR for at in found):
             yield _unwrapped(evidence, optimizer, plain, steps[0][1])
             return
+
+
+def _beside_sharded(evidence: Evidence) -> Iterator[Found]:
+    """Parameters that `fully_shard` was not given, in a model whose other parts it shards, on ranks with data of their own."""
+    for optimizer in evidence.optimizers:
+        plain = [one for one in replicas_of(evidence, optimizer) if one.wrapper is None and one.parameter.is_whole]
+        held = evidence.holders(optimizer)
+        shards = [p.shard for one in held.values() for p in one.parameters if isinstance(p.shard, tuple)]
+        steps = [(number, at) for number, at in evidence.common_steps(optimizer) if comparable(at)]
+        is_one_mesh = all(len(shard[0]) == 1 and tuple(shard[2]) == tuple(sorted(held)) for shard in shards)
+        if not plain or not shards or not is_one_mesh or len(steps) < 2 or not _sees_other_data(steps):
+            continue
+        found = [[one for one in reductions(plain, at) if one.is_telling] for _, at in steps]
+        if _start_alike(plain, steps) and all(at and abs((own_factor(at) or 0.0) - 1) < FAR for at in found):
+            yield _unsharded(evidence, optimizer, plain, steps[0][1])
+            return
+
+
+def _sees_other_data(steps: list[tuple[int, dict[int, Step]]]) -> bool:
+    """Ranks of a tensor-parallel model are given the same input; those of FSDP are not."""
+    marks = [[str([one.get("mark") for one in step.all("forward")]) for step in at.values()] for _, at in steps]
+    return all(len(set(at)) == len(at) for at in marks)
+
+
+def _unsharded(evidence: Evidence, optimizer: int, plain: list[Replica], at: dict[int, Step]) -> Found:
+    first = plain[0]
+    step = at[first.ranks[0]]
+    name = evidence.ranks[first.ranks[0]].optimizers[optimizer].line.rpartition(":")[0]
+    calls = [number for number, text in enumerate(evidence.lines(name), 1) if "fully_shard(" in text]
+    line = f"{name}:{calls[-1]}" if calls else step.line
+    more = f" and {len(plain) - 1} more" if len(plain) > 1 else ""
+    return Found(
+        cause="gradients-partly-reduced",
+        headline=f"`{first.parameter.name}`{more} are in no module that `fully_shard` was called on (last at {line}): each of {name_ranks(first.ranks)} steps with its own gradient from step 1 on, "
+        "while those of the sharded parts are averaged.",
+        line=line,
+        pattern="fix-distributed-api-usage",
+        do="Call `fully_shard(model)` on the root as well, after its blocks and before the optimizer is made.",
+        why="FSDP2 reduces the gradients of the modules that it was applied to, and no others: the copies of the rest drift apart.",
+        title="A part of the model is not sharded",
+        explains=("weights-diverge", "initial-weights-differ", "gradients-never-synchronised"),
+        quotes=first.quotes({rank: one.grad for rank, one in at.items()}, {rank: one.line for rank, one in at.items()}, "in the gradient that is used"),
+    )  # fmt: skip
 
 
 def _unwrapped(evidence: Evidence, optimizer: int, plain: list[Replica], at: dict[int, Step]) -> Found:
@@ -124,12 +169,6 @@ def _shards_data(evidence: Evidence) -> bool:
 def _rates_differ(steps: list[tuple[int, dict[int, Step]]]) -> bool:
     """Ranks that try different settings are meant to be apart."""
     return any(len({step.lr for step in at.values()}) > 1 for _, at in steps)
-
-
-def _keeps_models_apart(evidence: Evidence, ranks: tuple[int, ...]) -> bool:
-    """Every rank saves its model under a name of its own."""
-    paths = {rank: {str(one["path"]) for one in evidence.ranks[rank].all("save")} for rank in ranks}
-    return all(paths.values()) and not set.intersection(*paths.values())
 
 
 def _apart(plain: list[Replica], steps: list[tuple[int, dict[int, Step]]]) -> bool:

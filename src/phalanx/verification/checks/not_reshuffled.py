@@ -17,13 +17,24 @@ def check(evidence: Evidence) -> Iterator[Found]:
     for rank, one in sorted(evidence.ranks.items()):
         by_loader: dict[int, list[Pass]] = {}
         for each in passes_of(one):
-            if each.trains and each.loader.get("told", {}).get("shuffle") is True and each.replicas is not None:
+            if each.trains and (_shuffles(each) or _counts_epochs(each)):
                 by_loader.setdefault(each.number, []).append(each)
         for passes in by_loader.values():
             found = _same_order(passes)
             if found:
                 yield _found(rank, passes, found)
                 return
+
+
+def _shuffles(one: Pass) -> bool:
+    return one.loader.get("told", {}).get("shuffle") is True and one.replicas is not None
+
+
+def _counts_epochs(one: Pass) -> bool:
+    """A sampler of the user's own that keeps the number of the epoch and whose order is a shuffled one: the number is what reshuffles it."""
+    known = [index for index in one.ids if index is not None]
+    is_own = one.set_epoch is not None and one.loader.get("told", {}).get("shuffle") is not False
+    return is_own and one.loader["sampler"] != "DistributedSampler" and known != sorted(known)
 
 
 def _same_order(passes: list[Pass]) -> int:
@@ -37,13 +48,20 @@ def _same_order(passes: list[Pass]) -> int:
 
 
 def _found(rank: int, passes: list[Pass], count: int) -> Found:
-    first = passes[0]
+    first, own = passes[0], str(passes[0].loader["sampler"])
+    never = (
+        "`set_epoch` of the DistributedSampler is never called"
+        if _shuffles(first)
+        else f"`epoch` of the sampler `{own}` stays {first.set_epoch}"
+    )
     return Found(
         cause="sampler-not-reshuffled",
-        headline=f"{all_of(count, 'epochs').capitalize()} have the same order of samples: `set_epoch` of the DistributedSampler is never called (loader at {first.made}).",
+        headline=f"{all_of(count, 'epochs').capitalize()} have the same order of samples: {never} (loader at {first.made}, begun at {first.line}).",
         line=first.made,
         pattern="fix-dataset-api-usage",
-        do="Call `sampler.set_epoch(epoch)` before each epoch's loop.",
+        do="Call `sampler.set_epoch(epoch)` before each epoch's loop."
+        if _shuffles(first)
+        else "Set the sampler's epoch before each epoch's loop: `sampler.set_epoch(epoch)`, or `sampler.epoch = epoch`.",
         why="The sampler shuffles by its seed and the number of the epoch that it is told.",
         title="The data are never reshuffled",
         quotes=tuple((rank, one.line, f"epoch {one.epoch + 1}: samples {', '.join(map(str, one.ids[:6]))} …") for one in passes[:3]),

@@ -14,6 +14,10 @@ _SHARE = 0.5  # a head or a pooler that is not used is common and harms nobody
 def check(evidence: Evidence) -> Iterator[Found]:
     """On all ranks: what only some ranks lack shows in the comparison of gradients."""
     for optimizer in evidence.optimizers:
+        shut = _group_without_gradients(evidence, optimizer)
+        if shut is not None:
+            yield shut
+            continue
         each = [_idle(one, optimizer) for one in evidence.ranks.values() if one.steps_of(optimizer)]
         for place, make in enumerate((_without_gradient, _without_movement)):
             common = set.intersection(*(found[place] for found in each)) if each else set()
@@ -25,6 +29,56 @@ def check(evidence: Evidence) -> Iterator[Found]:
             if held is not None and len(common) >= max(1, _SHARE * len(trainable)):
                 yield make([held.parameters[index].name for index in sorted(common)], len(trainable), held.line)
                 break
+
+
+def _group_without_gradients(evidence: Evidence, optimizer: int) -> Found | None:
+    """A group with a learning rate of its own is meant to be trained, also where DDP was told to expect unused parameters.
+
+    What another part of the script writes (a momentum encoder) moves, and is left alone.
+    """
+    one = evidence.ranks[min(evidence.ranks)]
+    held = one.optimizers.get(optimizer)
+    lines = {name: str(record["line"]) for record in one.all("shut") for name in record["names"]}
+    if held is None or not lines:
+        return None
+    groups: dict[int, list[int]] = {}
+    for index, parameter in enumerate(held.parameters):
+        if parameter.trainable:
+            groups.setdefault(parameter.group, []).append(index)
+    for indices in groups.values() if len(groups) > 1 else ():
+        names = [held.parameters[index].name for index in indices]
+        if any(name not in lines for name in names) or not _all_idle(evidence, optimizer, indices):
+            continue
+        line = lines[names[0]]
+        return Found(
+            cause="parameters-without-gradient",
+            headline=f"`{names[0]}`{f' and {len(names) - 1} more' if len(names) > 1 else ''} never get{'s' if len(names) == 1 else ''} a gradient, although the optimizer at {held.line} is to train them: "
+            f"the layers are called without gradients at {line} (`torch.no_grad()`).",
+            line=line,
+            pattern="fix-model-construction",
+            do="Call these layers outside of `no_grad()`/`inference_mode()`; if they are to stay as they are, freeze them (`requires_grad_(False)`) and leave them out of the optimizer.",
+            why="Their weights stay as they were at the start, and `find_unused_parameters=True` keeps DDP from saying so.",
+            symptom=DIVERGES,
+            title="Trained layers are called without gradients",
+        )  # fmt: skip
+    return None
+
+
+def _all_idle(evidence: Evidence, optimizer: int, indices: list[int]) -> bool:
+    """None of them gets a gradient or moves, on any rank, while others get one."""
+    for one in evidence.ranks.values():
+        steps = [step for step in one.steps_of(optimizer).values() if step.is_looked_at and not step.closure]
+        if len(steps) < _FEWEST or len(one.optimizers[optimizer].parameters) <= max(indices):
+            return False
+        if any(
+            _has_gradient(step, index) or step.before[index] != steps[0].before[index]
+            for step in steps
+            for index in indices
+        ):
+            return False
+        if not any(value is not None for step in steps for value in step.grad):
+            return False
+    return True
 
 
 def _idle(one: RankEvidence, optimizer: int) -> tuple[set[int], set[int]]:

@@ -29,6 +29,7 @@ class Pace:
     at: int  # how far it came
     line: str
     by: str
+    places: tuple[str, ...] = ()  # the user's lines that step it
 
     @property
     def each(self) -> int:
@@ -79,7 +80,8 @@ def _pace(one: RankEvidence, told: Record) -> Pace | None:
         return None
     furthest = max((int(at["at"]) for at in every if isinstance(at["at"], int)), default=0)
     counts = tuple(len(group) for group in mine[1:])  # what comes before the first step is not between two
-    return Pace(told, steps, counts, furthest, str(every[0]["line"]), str(every[0].get("by", "")))
+    places = tuple(dict.fromkeys(str(at["line"]) for at in every))
+    return Pace(told, steps, counts, furthest, str(every[0]["line"]), str(every[0].get("by", "")), places)
 
 
 def _too_often(pace: Pace, size: int) -> Found | None:
@@ -87,7 +89,10 @@ def _too_often(pace: Pace, size: int) -> Found | None:
     if each < 2 or pace.by == "accelerate" or _fits(pace):
         return None
     passes = {len(step.all("backward")) for step in pace.steps if step.is_looked_at}
-    if passes == {each}:
+    if len(pace.places) == each:
+        why = f"at {' and at '.join(pace.places)}"
+        do = f"Step the scheduler at one place: leave out the call at {pace.line}, or the other one (a framework that was given the scheduler steps it by itself)."
+    elif passes == {each}:
         why = f"once for each of the {each} micro-batches"
         do = "Step the scheduler only where the optimizer steps."
     elif each == size:
@@ -95,9 +100,10 @@ def _too_often(pace: Pace, size: int) -> Found | None:
         do = "Step the scheduler once for each optimizer step: each rank has a scheduler of its own."
     else:
         return None
+    at = "" if len(pace.places) == each else f" ({pace.line})"
     return Found(
         cause="scheduler-steps-too-often",
-        headline=f"The scheduler steps {each} times for each optimizer step ({pace.line}), {why}: the learning rate runs through its schedule {each} × too fast.",
+        headline=f"The scheduler steps {each} times for each optimizer step{at}, {why}: the learning rate runs through its schedule {each} × too fast.",
         line=pace.line,
         pattern="fix-learning-rate",
         do=do,

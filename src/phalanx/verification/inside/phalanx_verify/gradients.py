@@ -170,4 +170,5 @@ def _note_backward(observer: Observer, tensors: Any) -> None:
     factor, kind = composition(loss)
     held = [one.require_backward_grad_sync for one in observer.parts["models"].wrapped()]
     value = float(loss.detach()) if getattr(loss, "numel", lambda: 0)() == 1 else None
-    observer.note("backward", line=line(), factor=factor, kind=kind, syncs=held, loss=value)
+    more = {"held_back": True} if observer.parts["models"].holds_back() else {}
+    observer.note("backward", line=line(), factor=factor, kind=kind, syncs=held, loss=value, **more)

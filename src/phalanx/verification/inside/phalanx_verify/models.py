@@ -35,6 +35,20 @@ class Models:
         self.depth = 0
         self.outside = 0
         self._last: Model | None = None
+        self.with_gradients = False  # a pass that is looked at and is to have gradients is under way
+        self._shut: set[int] = set()  # modules whose call without gradients was told
+
+    def shut(self, module: Any) -> None:
+        """A part is called without gradients inside of a pass that has them."""
+        if id(module) in self._shut or len(self._shut) >= _MOST_UNHELD:
+            return
+        self._shut.add(id(module))
+        own = [one for one in module.parameters(recurse=False) if one.requires_grad]
+        where = {id(one) for one in own}
+        names = {place: name for place, name in self.names().items() if place in where} if own else {}
+        if names:
+            model = next(iter(names.values()))[0]
+            self.observer.write("shut", m=model, names=sorted(name for _, name in names.values()), line=line())
 
     def of(self, module: Any, kind: str = "") -> Model:
         """The model that this module is; told to the journal when it is new."""
@@ -70,6 +84,16 @@ class Models:
         found = (one.ref() for one in self.known.values() if one.kind == "ddp")
         return [one for one in found if one is not None]
 
+    def holds_back(self) -> bool:
+        """Whether FSDP2 was told not to reduce gradients in this backward pass, in all parts of all its models."""
+        found: list[bool] = []
+        for module in [one.ref() for one in self.known.values()]:
+            for part in module.modules() if module is not None else ():
+                state = part._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
+                groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+                found += [not bool(one.reduce_grads) for one in groups if hasattr(one, "reduce_grads")]
+        return bool(found) and all(found)
+
     def names(self) -> dict[int, tuple[int, str]]:
         """By a parameter's id: the number of its model and its name there; wrapped models first, large before small."""
         found: dict[int, tuple[int, str]] = {}
@@ -102,6 +126,7 @@ class Models:
                 fields |= {"mark": mark_of((args, kwargs)), "rng": random_state(), "dropout": _drops(module, model)}
                 fields |= {"syncs": bool(module.require_backward_grad_sync)} if model.kind == "ddp" else {}
             observer.note("forward", **fields)
+            self.with_gradients = observer.is_looking
         elif not has_grad and self.outside < (8 if observer.settings.sample else _MOST_OUTSIDE):
             self.outside += 1
             observer.write(
@@ -194,6 +219,9 @@ def hook(observer: Observer) -> None:
     def call_of(really: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             if models.depth or observer.is_broken or torch.compiler.is_compiling():
+                if models.with_gradients and not torch.is_grad_enabled():
+                    with observer.guard:
+                        models.shut(self)
                 return really(self, *args, **kwargs)
             with observer.guard:
                 models.entered(self, args, kwargs)
@@ -202,6 +230,7 @@ def hook(observer: Observer) -> None:
                 return really(self, *args, **kwargs)
             finally:
                 models.depth -= 1
+                models.with_gradients = False
 
         return call
 
