@@ -7,7 +7,7 @@ import ast
 from phalanx.lint.infer import DDP, ENGINE, FSDP, FULLY_SHARD, Inference
 from phalanx.lint.resolve import Value
 from phalanx.lint.syntax import parameters, position, returns
-from phalanx.lint.tree import Scope
+from phalanx.lint.tree import Module, Scope
 
 SHARDED = frozenset({FSDP, FULLY_SHARD})
 _DEPTH = 5
@@ -21,6 +21,7 @@ class Forwards:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self._classes: dict[Scope, bool] = {}
+        self._in_place: dict[Module, bool] = {}
 
     def collective(self, model: ast.expr, scope: Scope) -> str | None:
         """What calling a model does on all ranks at once; None if nothing, or if it is not known."""
@@ -54,7 +55,11 @@ class Forwards:
         return any(self.is_sharded(source, at, depth - 1) for source, at in sources)
 
     def _shards_in_place(self, scope: Scope) -> bool:
-        return any("fully_shard" in module.source.text for module in self.inference.project.program(scope.module))
+        known = self._in_place.get(scope.module)
+        if known is None:
+            program = self.inference.project.program(scope.module)
+            known = self._in_place[scope.module] = any("fully_shard" in module.source.text for module in program)
+        return known
 
     def _is_sharded_before(self, model: ast.expr, scope: Scope) -> bool:
         """`fully_shard(model)` as a statement changes the model itself, also in a function that it is handed to."""
