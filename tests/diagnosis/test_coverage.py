@@ -42,3 +42,19 @@ def test_a_log_with_lines_left_out_shows_nobody(diagnose: Diagnose) -> None:
 def test_a_file_for_each_rank_shows_who_said_nothing(diagnose: Diagnose) -> None:
     files = {f"rank{rank}.log": watchdogs(rank) if rank != 2 else "step 40 loss 0.5\n" for rank in range(4)}
     assert accused(diagnose, files) == (2,)
+
+
+def test_the_agent_counts_the_rank_that_nobody_hears_of(diagnose: Diagnose) -> None:
+    """Three of four time out, torchrun ends the fourth: its lines and its summary name four processes."""
+    watchdog = "[rank{0}]:[E805 12:00:10.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=48, OpType=ALLREDUCE, NumelIn=25, NumelOut=25, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n"
+    closing = "W0805 12:00:14.0 6990 torch/distributed/elastic/multiprocessing/api.py:908] Sending process 7003 closing signal SIGTERM\n"
+    agent = "E0805 12:00:15.0 6990 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: -6) local_rank: 0 (pid: 7000) of binary: python\n"
+    entry = "[{1}]:\n  time      : 2026-08-05_12:00:15\n  host      : node1\n  rank      : {0} (local_rank: {0})\n  exitcode  : -6 (pid: 700{0})\n"
+    shown = "".join(watchdog.format(rank) for rank in range(3))
+    listed = "".join(entry.format(rank, rank) for rank in (1, 2, 0))
+    verdict = diagnose({"job.log": shown + closing + agent + listed}).verdict
+    assert verdict is not None
+    assert verdict.culprit_ranks == (3,)
+    verdict = diagnose({"job.log": shown + agent + listed}).verdict  # nobody was left to be ended
+    assert verdict is not None
+    assert verdict.culprit_ranks == ()

@@ -80,8 +80,12 @@ def explain(
 def _text_of_class(name: str) -> str | None:
     """What verdicts print in brackets beside a code: a symptom, or a class of fixes."""
     if (symptom := SYMPTOMS.get(name.lower())) is not None:
-        own = ", ".join(sorted(rule.code for rule in load_rules() if rule.symptom == symptom.id))
-        return f"# {symptom.id}: {symptom.title}\n\nA symptom: {symptom.looks_like}. Its rules: {own}."
+        own = sorted((rule.code, rule.title) for rule in load_rules() if rule.symptom == symptom.id)
+        listed = "\n".join(f"- {code}: {title}" for code, title in own)
+        text = (
+            f"A symptom: {symptom.looks_like}. `phalanx rules explain {own[0][0]}` says more of a rule." if own else ""
+        )
+        return f"# {symptom.id}: {symptom.title}\n\n{text}\n\n{listed}"
     if (pattern := FIX_PATTERNS.get(name.lower())) is not None:
         return f"# {pattern.id}: {pattern.title}\n\nA class of fixes. {pattern.do}"
     return None

@@ -62,6 +62,8 @@ def _shown_by(claim: Claim) -> str:
     """All that the evidence holds: its lines, and the files and source lines of its stacks."""
     texts = [text for proof in claim.proofs for text in (proof.line, proof.event.text)]
     texts += [f"{frame.path} {frame.source}" for proof in claim.roots for frame in proof.event.frames]
+    own = (proof.event.user_frame for proof in claim.proofs if proof not in claim.roots)  # where the victims were
+    texts += [frame.source for frame in own if frame is not None]
     return " ".join(texts)
 
 

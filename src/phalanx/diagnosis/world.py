@@ -11,6 +11,7 @@ from phalanx.model import EventKind, Host, Rank, World
 from phalanx.model.ranks import LARGEST_WORLD
 from phalanx.sources import Observations
 from phalanx.sources.readers.communicators import WORKER
+from phalanx.sources.readers.exits import CLOSING
 from phalanx.sources.survey import RankSurvey
 
 # What shows that the ranks had found one another, whatever happened then.
@@ -47,6 +48,8 @@ def build_world(seen: Observations) -> World:
             if event.host:
                 hosts.setdefault(event.rank, event.host)
     started = {int(event.data["rank"]) for event in seen.events if event.source == WORKER}
+    if (count := _workers_of_agent(seen)) is not None:
+        sizes[count] += 1
     numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys() | started) if n < LARGEST_WORLD})
     ranks = tuple(_rank(number, entries[number], files[number], hosts, codes) for number in numbers)
     by_host: dict[str, list[int]] = defaultdict(list)
@@ -59,6 +62,19 @@ def build_world(seen: Observations) -> World:
         hosts=tuple(Host(name, tuple(ranks_of)) for name, ranks_of in sorted(by_host.items())),
         ranks=ranks,
     )
+
+
+def _workers_of_agent(seen: Observations) -> int | None:
+    """How many workers torchrun had on its only node: those that its summary lists, and those that it ended because they still ran."""
+    exits = [event for event in seen.events if event.kind is EventKind.EXIT]
+    nodes = {
+        (event.data.get("host"), (event.rank or 0) - event.data["local"]) for event in exits if "local" in event.data
+    }
+    agents = sum("failed (exitcode: " in event.text for event in exits)  # one for each attempt
+    if len(nodes) != 1 or agents != 1 or next(iter(nodes))[1] != 0:
+        return None
+    listed = {event.data["pid"] for event in exits if "local" in event.data}
+    return len(listed | {event.data["pid"] for event in seen.events if event.source == CLOSING})
 
 
 def _size(stated: Counter[int], numbers: list[int]) -> int | None:
