@@ -48,8 +48,7 @@ def build_world(seen: Observations) -> World:
             if event.host:
                 hosts.setdefault(event.rank, event.host)
     started = {int(event.data["rank"]) for event in seen.events if event.source == WORKER}
-    if (count := _workers_of_agent(seen)) is not None:
-        sizes[count] += 1
+    sizes.update(_workers_of_agent(seen))
     numbers = sorted({n for n in (entries.keys() | files.keys() | codes.keys() | started) if n < LARGEST_WORLD})
     ranks = tuple(_rank(number, entries[number], files[number], hosts, codes) for number in numbers)
     by_host: dict[str, list[int]] = defaultdict(list)
@@ -64,7 +63,7 @@ def build_world(seen: Observations) -> World:
     )
 
 
-def _workers_of_agent(seen: Observations) -> int | None:
+def _workers_of_agent(seen: Observations) -> list[int]:
     """How many workers torchrun had on its only node: those that its summary lists, and those that it ended because they still ran."""
     exits = [event for event in seen.events if event.kind is EventKind.EXIT]
     nodes = {
@@ -72,9 +71,9 @@ def _workers_of_agent(seen: Observations) -> int | None:
     }
     agents = sum("failed (exitcode: " in event.text for event in exits)  # one for each attempt
     if len(nodes) != 1 or agents != 1 or next(iter(nodes))[1] != 0:
-        return None
+        return []
     listed = {event.data["pid"] for event in exits if "local" in event.data}
-    return len(listed | {event.data["pid"] for event in seen.events if event.source == CLOSING})
+    return [len(listed | {event.data["pid"] for event in seen.events if event.source == CLOSING})]
 
 
 def _size(stated: Counter[int], numbers: list[int]) -> int | None:
