@@ -23,7 +23,7 @@ from phalanx.sources.readers.communicators import SOURCE as COMMUNICATOR
 from phalanx.sources.readers.communicators import WORKER
 
 _PROCESS = re.compile(r"\b(?:[Kk]illed process|oom_kill_process|[Tt]ask in .{0,80} killed|PID:?|pid[ =:]) ?(\d{2,8})\b")
-_XID = re.compile(r"NVRM: Xid \(PCI:[0-9a-fA-F]{4,8}:(?P<bus>[0-9a-fA-F]{2}):")
+_XID = re.compile(r"NVRM: (?:Xid \(PCI:|GPU (?:at )?(?:PCI:)?)[0-9a-fA-F]{4,8}:(?P<bus>[0-9a-fA-F]{2}):")
 _DEVICE_FAILED = re.compile(r"\bCUDA error: |\bCUBLAS_STATUS|\bCUDNN_STATUS|uncorrectable ECC")
 _FULL_DEVICE = re.compile(r"CUDA out of memory.{0,80}?\bGPU (?P<device>[1-9]\d?)\b")
 _LOST_PEER = re.compile(r"ncclRemoteError|remote process exited|[Cc]onnection closed by")
@@ -58,8 +58,8 @@ def with_speakers(seen: Observations) -> Observations:
         event = match.event
         if event.rank is None and len(killed) == 1 and _OUT_OF_MEMORY.search(event.text):
             rank: int | None = next(iter(killed))
-        elif event.rank is not None or event.file in jobs_own:
-            continue  # a job's own log tells its ranks by itself
+        elif event.rank is not None or (event.file in jobs_own and not _XID.search(event.text)):
+            continue  # a job's own log tells its ranks by itself; the kernel's lines in it do not
         else:
             rank = _rank_named(event.text, by_process, by_pod)
             rank = _rank_at(event, by_device, struck) if rank is None else rank

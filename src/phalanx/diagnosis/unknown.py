@@ -150,6 +150,12 @@ def _quoted(text: str) -> str:
     return " ".join(text.split())[:240].replace("{", "(").replace("}", ")")
 
 
+def _hears_ranks(history: History) -> bool:
+    """Whether any rank's own words are in the log, not only its launcher's."""
+    spoke = any(rank is not None for file in history.seen.files for rank in file.ranks)
+    return spoke or history.has_trained or any(file.rank is not None for file in history.seen.files)
+
+
 def _from_deaths(events: list[Event], history: History) -> Claim:
     code = int(events[0].data["code"])
     how = (
@@ -163,6 +169,8 @@ def _from_deaths(events: list[Event], history: History) -> Claim:
     why = events[0].data.get("why") or {}
     if why.get("cause") in ("killed", "asked-to-end"):
         symptom = "fail.other"  # the watch knows that it was not for memory
+    # Who aborts says why; where no rank's words are in the log, it may be the watchdog of one that waited.
+    is_unheard = code == -signal.SIGABRT and not why and not _hears_ranks(history)
     known = f": {_quoted(str(why['text']))}" if why.get("text") else " and printed no reason"
     return Claim(
         rule=None,
@@ -171,7 +179,7 @@ def _from_deaths(events: list[Event], history: History) -> Claim:
         title="A process ended and left no message",
         summary=f"{{ranks|A process}} ended with {how}{known}.",
         depth=Claims.SYMPTOM,
-        blame=Blame.PRINTER,
+        blame=Blame.NOBODY if is_unheard else Blame.PRINTER,
         fatal=True,
         priority=30,
         confidence=Confidence.POSSIBLE,

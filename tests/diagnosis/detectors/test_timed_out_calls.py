@@ -5,6 +5,7 @@ from __future__ import annotations
 from phalanx.diagnosis.detectors.protocol import Job
 from phalanx.diagnosis.detectors.timed_out_calls import detect
 from phalanx.model import Event, EventKind
+from phalanx.sources import FileSurvey
 
 
 def _timeout(rank: int, op: str = "ALLREDUCE", sizes: str = "64 in, 64 out", seq: int = 812, group: str = "0") -> Event:
@@ -49,3 +50,17 @@ def test_senders_and_receivers_differ_by_nature() -> None:
 
 def test_only_the_first_time_out_of_a_rank_counts() -> None:
     assert _facts(_timeout(0), _timeout(1), _timeout(2), _timeout(2, op="BROADCAST", seq=813)) == []
+
+
+def test_a_call_that_the_whole_job_is_in_misses_nobody() -> None:
+    calls = [_timeout(rank) for rank in range(4)]
+    told = FileSurvey("job.log", world_sizes=[4])
+    (found,) = detect(Job((told,), tuple(calls)))
+    assert found.fact is not None
+    assert (found.fact.id, found.fact.ranks, found.fact.fields["waiting"]) == (
+        "trace.network-stalled",
+        (),
+        (0, 1, 2, 3),
+    )
+    assert not [*detect(Job((told,), tuple(calls[:3])))]  # rank 3 is not seen there
+    assert not [*detect(Job((), tuple(calls)))]  # nothing tells that there are no more

@@ -16,6 +16,7 @@ _MOST_ROWS = 3_000_000
 _LEAST_TIMES = 5
 # Ends are found by a watchdog that looks every 100 ms, each rank's at its own phase: less than one and a half of that is noise.
 _LEAST_NS = 150_000_000
+_LEAST_ON_DEVICE_NS = 1_000_000  # NCCL's own profiler times calls on the GPU
 _LEAST_SHARE = 0.25  # of a rank's calls at which it must be the last: one late call a run is no straggler
 _ALWAYS = 0.6  # of the calls at which anybody is late, those at which the straggler is the last
 _OVER_NOISE = 4
@@ -27,7 +28,9 @@ def find_stragglers(traces: Traces, state: TraceState) -> list[Observation]:
     if late.is_empty():
         return []
     noise = late["late"].abs().median()
-    bound = max(float(_LEAST_NS), _OVER_NOISE * float(noise if isinstance(noise, int | float) else 0))
+    timed_on_device = all(file.form == "nccl inspector" for file in traces.files)
+    least = _LEAST_ON_DEVICE_NS if timed_on_device else _LEAST_NS
+    bound = max(float(least), _OVER_NOISE * float(noise if isinstance(noise, int | float) else 0))
     last = (
         late.sort("late", descending=True)
         .group_by("group", "seq", maintain_order=True)

@@ -1,9 +1,10 @@
-"""Ranks whose watchdogs timed out in the same number of a group, but in another operation or with another size.
+"""Ranks whose watchdogs timed out in the same number of a group: in another operation or size, or all of the job in one call.
 
 [rank0]: … WorkNCCL(SeqNum=812, OpType=ALLREDUCE, …   [rank1]: … WorkNCCL(SeqNum=812, OpType=ALLREDUCE, …   [rank5]: … WorkNCCL(SeqNum=812, OpType=BROADCAST, …
 
 Only calls of one group and one number are compared, and sends and receives are left out: their two sides differ by nature,
-as do the sizes of an exchange. Where no majority tells who is odd, both sides are told and nobody is accused.
+as do the sizes of an exchange. Where no majority tells who is odd, both sides are told and nobody is accused. Where every rank of a job whose size is
+told timed out in one and the same call, nobody is missing from it: a device or the network holds it up.
 """
 
 from __future__ import annotations
@@ -20,13 +21,27 @@ from phalanx.model.ranks import name_ranks
 from phalanx.sources.facts import fact_event
 
 _KEYS = {"operation": "op", "size": "sizes"}
+_FIRST_CALLS = 3  # of a group: what hangs there is told by other rules
 _UNEVEN = ("ALLTOALL", "GATHER", "SCATTER")  # what ranks hand over may differ in size
 
 
 def detect(job: Job) -> Iterator[Event]:
     """At most one fact for each group."""
-    for calls in _calls(job).values():
-        yield from _mismatch(calls, job)
+    for (_, seq), calls in _calls(job).items():
+        found = [*_mismatch(calls, job)]
+        yield from found or (_entered_by_all(calls, job) if seq > _FIRST_CALLS else ())
+
+
+def _entered_by_all(calls: Mapping[int, Event], job: Job) -> Iterator[Event]:
+    """A fact where the whole job is in this call, and in no other at the same time."""
+    told = {size for file in job.files for size in file.world_sizes}
+    sizes = {(event.data["op"], event.data.get("sizes")) for event in calls.values()}
+    if len(told) != 1 or calls.keys() != set(range(max(told))) or len(sizes) != 1 or len(calls) < 2:
+        return
+    shown = calls[0]
+    fields = {"waiting": tuple(sorted(calls)), "call": f"{shown.data['op']} #{shown.data['seq']}"}
+    last = max(event.line for event in job.events if event.file == shown.file and event.rank == shown.rank)
+    yield fact_event(make_fact("trace.network-stalled", fields, source="log"), shown.file, last, None)
 
 
 def _calls(job: Job) -> dict[tuple[str, int], dict[int, Event]]:
