@@ -28,7 +28,7 @@ ALLOWED = {
     "callbacks": {"run"},
     "schedulers": {"model"},
     "attaching": {"model", "sources", "run"},
-    "embedded": {"model", "sources", "run", "attaching", "notify", "callbacks"},
+    "embedded": {"model", "sources", "run", "remote", "attaching", "notify", "callbacks"},
     "preflight": {"model", "knowledge", "frameworks", "sources", "cache"},
     "lint": {"model", "knowledge"},
     "mcp": {"api", "calls"},

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,27 +130,75 @@ def test_a_job_that_is_killed_while_it_hangs_keeps_the_verdict_on_the_hang(tmp_p
     assert (again.culprit_ranks, again.symptom) == ((1,), "perf.hang")
 
 
-def test_two_nodes_meet_in_a_shared_folder(tmp_path: Path) -> None:
-    """Two agents with host names of their own; each has a companion, the one of rank 0 speaks."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to name hosts")
-    script = "\n".join(
-        f'unshare -u sh -c \'hostname node{node}; exec "$0" "$@"\' {sys.executable} -m torch.distributed.run --nnodes 2 --node-rank {node} '
-        f"--nproc-per-node 1 --master-addr 127.0.0.1 --master-port $PORT train.py raise 2> node{node}.err &"
-        for node in (0, 1)
-    )
-    import socket
-
+def two_nodes(folder: Path, fault: str, variables: Mapping[str, str], folders: tuple[str, str]) -> None:
+    """Two agents with host names of their own, each with a folder for bundles; the job is killed when a verdict is there."""
+    (folder / "train.py").write_text(TRAIN.replace("sleep(0.02)", "sleep(0.1)"))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    run_job(tmp_path, ["sh", "-c", f"PORT={port}\n{script}\nwait"], {"PHALANX_DIR": str(tmp_path / "shared")})
-    (bundle,) = (tmp_path / "shared").glob("*-train")
-    end = time.monotonic() + 40
+    agents = "\n".join(
+        f'PHALANX_DIR={folders[node]} unshare -u sh -c \'hostname node{node}; exec "$0" "$@"\' {sys.executable} -m torch.distributed.run '
+        f"--nnodes 2 --node-rank {node} --nproc-per-node 1 --master-addr 127.0.0.1 --master-port {port} train.py {fault} 2> node{node}.err &\n"
+        f"A{node}=$!"
+        for node in (0, 1)
+    )
+    waits = (
+        f"for i in $(seq 300); do [ -e {folders[0]}/*/report.json ] && break; sleep 0.2; done; sleep 2; kill $A0 $A1"
+    )
+    run_job(folder, ["sh", "-c", f"{agents}\n{waits if fault == 'hang' else ''}\nwait"], variables, timeout=150)
+
+
+def report_below(folder: Path, seconds: float = 40) -> dict[str, Any]:
+    (bundle,) = folder.glob("*-train")
+    end = time.monotonic() + seconds
     while not (bundle / layout.REPORT).exists() and time.monotonic() < end:
         time.sleep(0.2)
-    report = json.loads((bundle / layout.REPORT).read_text())
-    assert report["verdict"]["culprit_ranks"] == [1]
+    return dict(json.loads((bundle / layout.REPORT).read_text()))
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to name hosts")
+
+
+@needs_root
+def test_two_nodes_meet_in_a_shared_folder(tmp_path: Path) -> None:
+    """Each has a companion, the one of rank 0 speaks."""
+    shared = tmp_path / "shared"
+    two_nodes(tmp_path, "raise", {}, (str(shared), str(shared)))
+    assert report_below(shared)["verdict"]["culprit_ranks"] == [1]
+    (bundle,) = shared.glob("*-train")
     assert {path.stem for path in (bundle / "nodes").glob("*.json")} == {"node0", "node1"}
+    assert not list((bundle / "nodes").glob("*.calls"))
     said = [(tmp_path / f"node{node}.err").read_text().count("✗ Rank 1 raised ValueError") for node in (0, 1)]
     assert sum(said) == 1
+
+
+@needs_root
+@pytest.mark.parametrize("fault", ["raise", "hang"])
+def test_two_nodes_without_a_shared_folder_meet_by_the_store(tmp_path: Path, fault: str) -> None:
+    """The verdict is made beside rank 0 over the evidence of both, and comes back to the other node."""
+    folders = (str(tmp_path / "here"), str(tmp_path / "there"))
+    two_nodes(tmp_path, fault, {}, folders)
+    for folder in folders:
+        report = report_below(Path(folder))
+        assert report["verdict"]["culprit_ranks"] == [1], report["verdict"]
+    at_rank_1 = {
+        "raise": "raised ValueError: bad batch",
+        "hang": "never joined all_reduce #31 of group default_pg, it is at train.py:18",
+    }
+    said = f"✗ Rank 1 {at_rank_1[fault]}"
+    assert (tmp_path / "node0.err").read_text().count(said) == 1
+    assert said not in (tmp_path / "node1.err").read_text()
+    (bundle,) = Path(folders[0]).glob("*-train")
+    assert (bundle / "attempt0/rank1/process.json").exists()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [bundle, *bundle.rglob("*")]}
+    assert modes <= {0o700, 0o600}
+
+
+@needs_root
+def test_two_nodes_meet_at_an_address(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folders = (str(tmp_path / "here"), str(tmp_path / "there"))
+    two_nodes(tmp_path, "raise", {"PHALANX_MEET": f"127.0.0.1:{port}", "PHALANX_MEET_TOKEN": "of this job"}, folders)
+    assert [report_below(Path(folder))["verdict"]["culprit_ranks"] for folder in folders] == [[1], [1]]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.embedded.local_ranks import LocalRank, LocalRanks
+from phalanx.embedded.meeting import Meeting
 from phalanx.embedded.nodes import Nodes
 from phalanx.embedded.teller import Teller
 from phalanx.embedded.verdict_timing import VerdictTiming
@@ -31,6 +32,7 @@ from phalanx.sources.bundle import read_manifest
 _TICK_S = 0.5
 _SETTLE_S = 15.0  # in which further ranks of the node are awaited, where no launcher says how many there are
 _OTHERS_S = 20.0  # in which the companions of other nodes may come to their end
+_LINE_S = 5.0  # in which their lines may come about
 _BEFORE_SNAPSHOT_S = 0.5
 _ENDED_BY_LAUNCHER = (-15, -9, -2, -1)
 _ENDED_HUNG = "somebody ended the job while it hung"
@@ -45,6 +47,7 @@ class Companion:
         self.host = os.uname().nodename
         self.ranks = LocalRanks(self.attempt, self.host)
         self.nodes = Nodes(bundle, self.host)
+        self.meeting = Meeting(bundle, self.host, variables)
         self.teller = Teller(self.ranks)
         self.writer = BundleWriter(bundle, self.teller.say)
         self.verdicts = VerdictTiming(bundle, self.writer, self.teller.say_block)
@@ -75,7 +78,7 @@ class Companion:
         self.writer.hold()
         try:
             self._arrivals()
-            while self.ranks.living or not self.ranks.known:
+            while self.ranks.living or not self.ranks.known or self._is_needed_by_others():
                 for one in self.ranks.wait(_TICK_S) if self.ranks.known else ():
                     self._ended(one)
                 if not self.ranks.known:
@@ -88,6 +91,7 @@ class Companion:
         finally:
             if self.observer is not None:
                 self.observer.close()
+            self.meeting.close()
             self.teller.close()
             if self.outlets is not None:
                 self.outlets.close()
@@ -123,9 +127,20 @@ class Companion:
         self.observer = made if self.outlets is None else Exporting(made, self.teller.say, self.outlets)
         self.observer.started(self.ranks.living)
 
+    def _is_needed_by_others(self) -> bool:
+        """Nodes that share no folder with us send their evidence here, and still have ranks."""
+        return self.nodes.hub == self.host and any(node.living and not node.is_silent for node in self.nodes.others)
+
+    def _meet(self) -> None:
+        self.meeting.secrets = self.writer.secrets
+        self.meeting.look(tuple(self.ranks.known), self.ranks.size)
+        self.nodes.hub = self.meeting.hub
+
     def _tick(self) -> None:
+        if self.observer is not None or not self.ranks.living:
+            self._meet()
         leads = self.nodes.leads(self.ranks.living, self.ranks.known)
-        for seen in self.observer.tick() if self.observer is not None else ():
+        for seen in self.observer.tick() if self.observer is not None and self.ranks.living else ():
             self._note(seen, leads)
         if self._snapshot_at is not None and time.monotonic() >= self._snapshot_at and self.observer is not None:
             self._snapshot_at = None
@@ -133,12 +148,13 @@ class Companion:
                 self.observer.snapshot("a death")
         self.nodes.tell(self.ranks.living, self._exits)
         if leads:
-            self._note_lost_nodes()
             others = [node for node in self.nodes.others if node.living and not node.is_silent]
             stalled = self.nodes.stalled is not None
             any_stalled = stalled or any(node.stalled for node in others)
             all_stalled = stalled and all(node.stalled for node in others)
             failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
+            if any_stalled or failed:
+                self._note_lost_nodes()
             self.verdicts.look(any_stalled, all_stalled, failed and self._first_death != _ENDED_HUNG)
 
     def _note(self, seen: Observation, leads: bool) -> None:
@@ -220,18 +236,20 @@ class Companion:
     def _conclude(self) -> None:
         """All ranks here have ended. Who leads waits for the others' evidence, says the verdict, and closes the bundle."""
         self.nodes.tell({}, self._exits, ended=True)
+        self._await_line()
         until = time.monotonic() + _OTHERS_S
         while any(not node.ended and not node.is_silent for node in self.nodes.others) and time.monotonic() < until:
             if not self.nodes.leads({}, self.ranks.known) and any(node.living for node in self.nodes.others):
-                return  # others live, and lead
+                break  # others live, and lead
             time.sleep(_TICK_S)
             self.nodes.tell({}, self._exits, ended=True)
         if not self.nodes.leads({}, self.ranks.known):
+            if self.nodes.hub is not None:
+                self._hear_verdict()
             return
         if self.observer is not None:
             for seen in self.observer.tick():
                 self._note(seen, leads=True)
-        failed = self._has_failed() or any(node.has_failed for node in self.nodes.others)
         codes = {**self._exits, **{rank: code for node in self.nodes.others for rank, code in node.exits.items()}}
         # A job whose ranks were all asked to end was ended by somebody: that needs no verdict.
         # So was one that hung, and its verdict is that of the stall.
@@ -239,6 +257,32 @@ class Companion:
             code not in (0, -15, -2, -1) for code in codes.values()
         )
         self.verdicts.conclude(needs_verdict)
+        self._close_bundle(codes)
+
+    def _await_line(self) -> None:
+        """A job that failed as soon as it began may be over before its nodes have found each other."""
+        until = time.monotonic() + _LINE_S
+        while self._has_failed() and self.meeting.is_awaited and time.monotonic() < until:
+            time.sleep(_TICK_S)
+            self._meet()
+
+    def _hear_verdict(self) -> None:
+        """The verdict is made on another host, and this bundle is this node's alone: wait for it, and close the bundle."""
+        until = time.monotonic() + _OTHERS_S
+        while time.monotonic() < until:
+            hub = next((node for node in self.nodes.others if node.host == self.nodes.hub), None)
+            failed = self._has_failed() or (hub is not None and hub.has_failed)
+            if hub is None or hub.is_silent or (hub.ended and not (failed and self._lacks_report())):
+                break
+            time.sleep(_TICK_S)
+            self.nodes.tell({}, self._exits, ended=True)
+        self._close_bundle(self._exits)
+
+    def _lacks_report(self) -> bool:
+        return not (self.bundle / layout.REPORT).exists()
+
+    def _close_bundle(self, codes: Mapping[int, int | None]) -> None:
+        failed = any(code != 0 for code in codes.values())
         self.writer.adopt(read_manifest(self.bundle))
         reason = self._first_death or ("a rank ended badly" if failed else "all ranks ended well")
         first = [rank for rank, code in codes.items() if code != 0][:1]

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ from phalanx.model import bundle as layout
 _FRESH_S = 60.0  # since somebody last wrote that the job runs
 _LOCK_S = 10.0
 NODES = "nodes"
+LISTENS, CALLS = "{}.listens", "{}.calls"  # in it: where this host can be called; whom it shall call
 
 
 def base_folder(variables: Mapping[str, str] = os.environ) -> Path:
@@ -120,6 +122,8 @@ def _make(base: Path, place: Place, name: str) -> Path:
         "name": name,
         "size": place.size,
         "embedded": True,
+        "id": secrets.token_hex(8),  # nodes that share no folder have each a bundle of their own
+        "key": place.digest,
         "host": os.uname().nodename,
         "folder": str(Path.cwd()),
         "started": time.time(),

@@ -50,6 +50,7 @@ class Nodes:
     bundle: Path
     host: str
     stalled: float | None = None
+    hub: str | None = None  # the host that has all evidence, where nodes share no folder
     _written: float = 0.0
     _others: list[Node] = field(default_factory=list)
 
@@ -81,7 +82,12 @@ class Nodes:
         return self._others
 
     def leads(self, living: Mapping[int, int], known: Mapping[int, Any]) -> bool:
-        """Whether this companion speaks for the job: it has the lowest living rank; where none lives, the lowest of all."""
+        """Whether this companion speaks for the job: it has the lowest living rank; where none lives, the lowest of all.
+        Without a shared folder it is the one to whom the others send their evidence, for as long as it is there."""
+        if self.hub == self.host:
+            return True
+        if any(node.host == self.hub and not node.is_silent for node in self._others):
+            return False
         others = [rank for node in self._others if not node.is_silent for rank in node.living]
         if living or others:
             return bool(living) and min(living) < min(others, default=1 << 30)

@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -22,6 +23,7 @@ from phalanx import private
 from phalanx.embedded import folders
 from phalanx.embedded.hooks import after_import
 from phalanx.embedded.identity import Place, name_of_script, place_now
+from phalanx.embedded.store import exchange
 from phalanx.model import bundle as layout
 
 LEAVING = "leaving.json"
@@ -43,7 +45,9 @@ def keep_watch() -> None:
     folder = layout.rank_folder(layout.attempt_folder(bundle, attempt), place.rank)
     _describe(folder, place)
     atexit.register(_leave, folder, pid)
-    _start_companion(bundle)
+    starts = _start_companion(bundle)
+    if starts or place.rank == 0:
+        threading.Thread(target=exchange, args=(bundle, place), name="phalanx-meet", daemon=True).start()
     _beat(folder, place)
 
 
@@ -68,12 +72,12 @@ def _describe(folder: Path, place: Place) -> None:
     part.replace(folder / layout.PROCESS)
 
 
-def _start_companion(bundle: Path) -> None:
-    """Once a node. Not as a child of the rank: what it computes would be taken for the rank's work."""
+def _start_companion(bundle: Path) -> bool:
+    """Once a node; whether this rank did it. Not as a child of the rank: what it computes would be taken for the rank's work."""
     try:
         claimed = os.open(bundle / folders.NODES / f"{os.uname().nodename}.claim", os.O_CREAT | os.O_EXCL, private.FILE)
     except FileExistsError:
-        return
+        return False
     os.close(claimed)
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("PHALANX_RANK", "LD_PRELOAD"))}
     keep |= {"PHALANX": "0"}
@@ -89,6 +93,7 @@ def _start_companion(bundle: Path) -> None:
             timeout=30,
             check=False,
         )
+    return True
 
 
 def _beat(folder: Path, place: Place) -> None:

@@ -62,6 +62,11 @@ class BundleWriter:
         self._running: int | None = None
         self.watch_name = layout.WATCH  # several nodes that write one bundle have each its own
 
+    @property
+    def secrets(self) -> set[str]:
+        """Values of the ranks' variables that must not be seen."""
+        return self._secrets
+
     def describe(self, plan: Plan) -> None:
         """The manifest's beginning: what is run, and how."""
         spec = plan.spec

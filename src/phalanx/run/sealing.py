@@ -27,6 +27,15 @@ def seal(folder: Path, values: Collection[str] = ()) -> None:
     private.make_private(folder)
 
 
+def sealed(name: str, data: bytes, values: Collection[str] = ()) -> bytes:
+    """The content of a file, or lines of it, as `seal` would leave it."""
+    if Path(name).suffix not in _TEXTS:
+        return data
+    hidden = sorted(values, key=len, reverse=True)
+    pieces = [data] if name.endswith(".json") else data.splitlines(keepends=True)
+    return b"".join(_sealed_json(piece, hidden) for piece in pieces)
+
+
 def _is_plain(path: Path) -> bool:
     status = path.lstat()
     return stat.S_ISREG(status.st_mode) and 0 < status.st_size <= _LARGEST
