@@ -39,5 +39,8 @@ def calls_after(one: RankEvidence, done: Pass) -> list[Record]:
 
 
 def combines(calls: Mapping[int, Sequence[Record]]) -> bool:
-    """Whether sums are formed over the ranks: what was counted twice then stays counted twice."""
-    return all(any(call["op"] in _COMBINING for call in one) for one in calls.values())
+    """Whether the script sums over the ranks: what was counted twice then stays counted twice. DDP's own calls, in C++, say no kind of reduction."""
+    return all(
+        any(call["op"] in _COMBINING and (call.get("red") or call.get("group") == "horovod") for call in one)
+        for one in calls.values()
+    )

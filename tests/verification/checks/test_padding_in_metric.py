@@ -30,6 +30,8 @@ def test_a_sample_that_counts_twice() -> None:
 
 def test_healthy_jobs_give_nothing() -> None:
     assert not list(check(evaluated([[0, 2, 4, 6], [1, 3, 5, 7]], 8, SUMMED)))
+    ddps = [call("", "allreduce", n=40, red="")]
+    assert not list(check(evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, ddps))), "the next step's gradients"
     gathered = [call("", "allgather", n=8)]
     assert not list(check(evaluated([[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]], 9, gathered))), "may be cut afterwards"
 

@@ -16,6 +16,7 @@ _DECAYS = ("StepLR", "MultiStepLR", "ExponentialLR")
 _COLLAPSED = 1e-3  # of the first rate, after one epoch of many
 _EXPLAINS = ("learning-rate-collapses",)
 _NOTHING = 1e-12
+_ROUNDING = 1.1  # the last, shorter group of each epoch is a step more than the division says
 _IDLE = 0.25  # of all steps
 
 
@@ -143,7 +144,7 @@ def _fits(pace: Pace) -> bool:
 
 def _too_short(pace: Pace) -> Found | None:
     """The end of the schedule was passed while training goes on."""
-    if not pace.each or not pace.horizon or pace.at <= pace.horizon * 1.05 + 1:
+    if not pace.each or not pace.horizon or pace.at <= pace.horizon * _ROUNDING + pace.each:
         return None
     return Found(
         cause="schedule-ends-too-early",
