@@ -16,5 +16,5 @@ def test_calls_up_to_the_next_training_pass() -> None:
     calls = calls_after(evidence.ranks[0], done)
     assert [one["op"] for one in calls] == ["allgather"]
     assert not combines({0: calls})
-    assert combines({0: [{"op": "allreduce"}]})
+    assert combines({0: [{"op": "allreduce", "red": "SUM"}]})
     assert len(list(evaluations(evidence, (0, 1)))) == 1
