@@ -126,9 +126,27 @@ def test_in_quotes_any_length_is_a_secret() -> None:
         assert "[redacted]" in redact(text), text
 
 
+@pytest.mark.parametrize("name", ["CLIENT_SECRET", "MY_ACCESS_TOKEN", "DB_PASSWORD", "HF_TOKEN"])
+@pytest.mark.parametrize(
+    "secret", ["vMpoD8_l3C774ZK5T1g5", "4t_7c6-2mc3fcf-jr5076yyabm9d7b", "i6Jy_=Bb_Ea=YP833q-19a=sXR6-o_6n"]
+)
+def test_what_looks_like_a_secret_is_hidden_beside_a_name(name: str, secret: str) -> None:
+    """Nothing need assign it: only punctuation, colours, a line end and words such as `is` stand between."""
+    low = name.lower()
+    for text in (
+        f"{low}:\n- {secret}\n", f"{low}: !!str {secret}", f"| {name} | `{secret}` |", f"{low} ......... {secret}", f'{{"Name":"{name}","Value":"{secret}"}}', f"the {low} is {secret}",
+        f"{name}<<EOF\n{secret}\nEOF", f"{name}: ***{secret}", f"getenv('{name}', default='{secret}')", f"E   assert '{secret}' == {low}", f"{low}[0]='{secret}'", f"{low} (str): {secret}",
+        f"{name}\n{secret}\n", f"\x1b[34m{low}\x1b[0m \x1b[32m'{secret}'\x1b[0m", f"{{{{ {name} | default('{secret}') }}}}", f"{low.replace('_', ' ')} provided: {secret}",
+    ):  # fmt: skip
+        assert secret not in redact(text), text
+        redactor = OutputRedactor()
+        assert secret.encode() not in b"".join(map(redactor.clean, text.encode().splitlines(keepends=True))), text
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "token embedding of run a1b2c3d4e5 loaded", "api_key missing for run 1a2b3c4d5e", "secret scan: 0 findings in 3f2a9c0e1b7d6f5a", "tokens: 8192 step 1a2b3c4d5e", "tokenizer 3f2a9c0e1b7d6f5a",
         "| password | required | yes |", "fields: ['password', 'user', 'host']", "password:\n  type: string\n  min: 8", "secrets:\n  - hf\n", "access_token:\n  from: vault",
         "Permission denied (publickey,password,keyboard-interactive).", "bearer authentication is off", '{"value": "0.31", "name": "layer_norm"}', "ENV PYTHONPATH /app/src",
         "forward_pass=12345678 backward_pass: 0.0123 num_pass = 1000", "loss\n  Input should be a valid number [type=float_parsing, input_value='high', input_type=str]",
@@ -158,3 +176,15 @@ def test_an_excerpt_may_begin_within_a_private_key() -> None:
     assert (
         OutputRedactor(b"-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n").clean(b"a\n") == b"a\n"
     )
+
+
+def test_a_token_quoted_in_an_address_or_in_other_case_is_hidden() -> None:
+    for text in (
+        "https://h.test/x?v=glc_pL4HzCanRHq13cjA%2BQ7IkhSjxmk%2BqmVmy6a96Vz%3D%3D",
+        "dor_v1_0c0BD508a041AC3ed09c7c033061010a39Ce942FC3a29d09ef2F7d8f7c22B2Bf",
+        "pat.Lao8BVb-sBD3SipLQppq-L.xmK9M51QA86S64gWAeHPFYgL.kQLFfgGSEpjGqWLDK5Y3",
+        "AGE-SECRET-KEY-1F55UZFPKW5NKKR056N3R4K3R3FQ6T4DCM8DZ3V7GES3S7WW7HWEQ47A95A",
+    ):
+        shown = redact(text)
+        assert text[-8:] not in shown, text
+        assert text[-40:-32] not in shown, text

@@ -49,6 +49,7 @@ class Input:
     name: str
     open: Callable[[], BinaryIO]
     path: Path | None = None  # of a regular file: it may be opened by another process, and more than once
+    is_pipe: bool = False  # what was read of it once is gone
 
 
 def from_text(name: str, text: str | bytes) -> Input:
@@ -63,7 +64,7 @@ def find_inputs(paths: list[str]) -> tuple[list[Input], list[Unchecked]]:
     unchecked: list[Unchecked] = []
     for given in paths:
         if given == "-":
-            found.append(Input("<stdin>", lambda: sys.stdin.buffer))
+            found.append(Input("<stdin>", lambda: sys.stdin.buffer, is_pipe=True))
             continue
         path = Path(given)
         if not path.exists():
@@ -119,7 +120,7 @@ def _regular(path: Path, name: str, unchecked: list[Unchecked], named: bool = Fa
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             if named:
-                return Input(name, lambda: open_named(path))
+                return Input(name, lambda: open_named(path), is_pipe=True)
             unchecked.append(Unchecked(f"{name}: not a regular file", "a plain copy of it"))
             return None
         os.close(os.open(path, os.O_RDONLY))  # whether it can be read; a stream would take longer

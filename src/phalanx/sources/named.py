@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 PATIENCE_S = 20.0  # for a first byte, or the end, of a pipe
+_ALONE_S = 2.0  # for somebody who opens its other end
 _MOST_TEXT = 64 << 20
 
 
@@ -21,7 +22,7 @@ def open_named(path: Path, patience: float = PATIENCE_S) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if stat.S_ISFIFO(os.fstat(handle).st_mode) and not _is_written_to(handle, patience):
-            raise OSError(errno.ETIMEDOUT, f"a pipe into which nobody wrote for {patience:g} s", str(path))
+            raise OSError(errno.ETIMEDOUT, "a pipe into which nobody writes", str(path))
         os.set_blocking(handle, True)
         return os.fdopen(handle, "rb")
     except BaseException:
@@ -42,4 +43,11 @@ def _is_written_to(handle: int, patience: float) -> bool:
     """Whether a writer has written, or come and gone. Before the first one comes, a poll says nothing at all."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    return bool(poll.poll(patience * 1000))
+    alone = min(_ALONE_S, patience)
+    if poll.poll(alone * 1000):
+        return True
+    try:
+        os.read(handle, 1)  # nothing is there: an end if nobody has the pipe open, an error if somebody has
+    except BlockingIOError:
+        return bool(poll.poll((patience - alone) * 1000))
+    return False

@@ -8,6 +8,7 @@ rule sets of detect-secrets and gitleaks.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import hyperscan
@@ -17,6 +18,8 @@ from phalanx.sources.secret_reach import (
     Reach,
     alone_in_cell,
     alone_in_line,
+    beside_name,
+    beside_word,
     first_word,
     last_of_pair,
     looks_random,
@@ -27,6 +30,7 @@ from phalanx.sources.secret_reach import (
     user_info,
     value,
     value_before_name,
+    value_compared,
 )
 
 _MULTILINE = hyperscan.HS_FLAG_MULTILINE
@@ -37,7 +41,7 @@ _START = _AFTER.format("A-Za-z0-9")
 # Between a name and its value: JSON, YAML, Python, shells, HTTP; escaped quotes of JSON within JSON.
 _COLOUR = r"(?:\x1b\[[0-9;]{0,12}m){0,2}"
 _ASSIGNS = (
-    rf"(?:\\{{0,7}}[\"'])?[\])]?(?:\*\*)?{_COLOUR}[ \t]{{0,40}}{_COLOUR}(?:=>|:=|={{1,3}}|:)(?:\*\*)?{_COLOUR}[ \t]{{0,20}}"
+    rf"(?:\\{{0,7}}[\"'])?[\])]?(?:\*\*)?{_COLOUR}[ \t]{{0,40}}{_COLOUR}(?:=>|:=|={{1,3}}|:|%3D)(?:\*\*)?{_COLOUR}[ \t]{{0,20}}"
     rf"{_COLOUR}(?:[brufBRUF]{{0,2}}\\{{0,7}}[\"'`])?"
 )
 
@@ -51,6 +55,7 @@ class Form:
     reach: Reach
     back: int = 0
     flags: int = _MULTILINE
+    seek: Callable[[bytes, int], int] | None = None  # where the secret begins, if not where the expression ends
 
 
 def _token(name: str, prefix: str, characters: str, least: int, flags: int = _MULTILINE) -> Form:
@@ -58,8 +63,8 @@ def _token(name: str, prefix: str, characters: str, least: int, flags: int = _MU
     return Form(name, f"{prefix}[{characters}]{{{least}}}", run_of(characters), back=least, flags=flags)
 
 
-_WORD, _DASHED, _HEX = "A-Za-z0-9", r"A-Za-z0-9_\-", "0-9a-f"
-_BASE64 = "A-Za-z0-9+/="
+_WORD, _DASHED, _HEX = "A-Za-z0-9", r"A-Za-z0-9_\-", "0-9a-fA-F"
+_BASE64 = "A-Za-z0-9+/=%"  # also quoted in an address: %2B, %2F, %3D
 
 
 def _checked_token(name: str, prefix: str, characters: str, least: int) -> Form:
@@ -81,7 +86,7 @@ TOKENS = (
     _token("alibaba", f"{_START}LTAI", _WORD, 16),
     _token("artifactory", f"{_START}AKCp", _WORD, 10),
     _token("artifactory reference", f"{_START}cmVmd", _WORD, 59),
-    _token("authress", f"{_START}(?:sc|ext|scauth|authress)_[A-Za-z0-9]{{5,30}}\\.[A-Za-z0-9]{{4,6}}\\.acc[_-]", "A-Za-z0-9+/_=.-", 40),
+    _token("authress", f"{_START}(?:sc|ext|scauth|authress)_[A-Za-z0-9]{{5,30}}\\.[A-Za-z0-9]{{4,6}}\\.acc[_-]", "A-Za-z0-9+/_=%.-", 40),
     _token("aws key id", f"{_START}(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)", "A-Z0-9", 16),
     _token("aws bedrock", f"{_START}ABSK", _BASE64, 100),
     _token("aws bedrock session", "bedrock-api-key-", _BASE64, 28),
@@ -94,14 +99,14 @@ TOKENS = (
     Form("discord", f"{_AFTER.format(_DASHED + '.')}[MNO][{_DASHED}]{{23,25}}\\.[{_DASHED}]{{6}}\\.[{_DASHED}]{{27}}", run_of(_DASHED), back=59),
     _token("docker hub", "dckr_(?:pat|oat)_", _DASHED, 20),
     _token("doppler", "dp\\.(?:pt|st|ct|sa|scim|audit)\\.", "A-Za-z0-9_.-", 40),
-    _token("duffel", "duffel_(?:test|live)_", _DASHED + "=", 43),
+    _token("duffel", "duffel_(?:test|live)_", _DASHED + "=%", 43),
     _token("dynatrace", "dt0[a-z]\\d\\d\\.[A-Z0-9]{24}\\.", _WORD, 64, _CASELESS),
     _token("easypost", f"{_START}EZ[AT]K", _WORD, 54),
     _token("facebook", f"{_START}EAA[MC]", _WORD, 100),
     _token("facebook app", f"{_START}[0-9]{{15,16}}(?:[|%]|%7C)", _DASHED, 27, _CASELESS),
-    _token("flutterwave", "FLWSECK(?:_TEST)?-", _WORD, 12),
-    _token("fly.io", f"{_START}(?:fo1_|fm1[ar]_|fm2_)", _DASHED + "+/=", 43),
-    _token("frame.io", "fio-u-", _DASHED + "=", 64),
+    _token("flutterwave", "FLW(?:SEC|PUB)K(?:_TEST)?-", _WORD, 12),
+    _token("fly.io", f"{_START}(?:fo1_|fm1[ar]_|fm2_)", _DASHED + "+/=%", 43),
+    _token("frame.io", "fio-u-", _DASHED + "=%", 64),
     _token("google api key", f"{_START}AIza", _DASHED, 35),
     _token("google oauth", "GOCSPX-", _DASHED, 24),
     _token("google access token", f"{_START}ya29\\.", "A-Za-z0-9_.-", 30),
@@ -112,14 +117,14 @@ TOKENS = (
     _token("gitlab runner", "GR1348941", _DASHED, 20),
     _token("grafana", f"{_START}gl(?:c|sa)_", _BASE64 + "_", 32),
     _token("grafana key", f"{_START}eyJrIjoi", _BASE64, 60),
-    _token("harness", f"{_START}[ps]at\\.[{_DASHED}]{{22}}\\.[A-Za-z0-9]{{24}}\\.", _WORD, 20),
-    Form("terraform", f"{_START}[a-zA-Z0-9]{{14}}\\.atlasv1\\.[{_DASHED}=]{{60}}", run_of(_DASHED + "="), back=83),
+    Form("harness", f"{_START}[ps]at\\.[{_DASHED}]{{22}}\\.[A-Za-z0-9]{{24}}\\.", run_of(_WORD, 20), back=48),
+    Form("terraform", f"{_START}[a-zA-Z0-9]{{14}}\\.atlasv1\\.[{_DASHED}=%]{{60}}", run_of(_DASHED + "=%"), back=83),
     _token("heroku", "HRKU-AA", _DASHED, 58),
     _token("hugging face", f"{_START}hf_", _WORD, 30),
     _token("hugging face organisation", f"{_START}api_org_", _WORD, 30),
     _token("infracost", f"{_START}ico-", _WORD, 32),
     _token("intra42", f"{_START}s-s4t2(?:ud|af)-", _HEX, 64),
-    _token("json web token in base64", f"{_START}ZXlK", "A-Za-z0-9+/_=-", 20),
+    _token("json web token in base64", f"{_START}ZXlK", "A-Za-z0-9+/_=%-", 20),
     _token("linear", "lin_(?:api|oauth)_", _WORD, 40),
     Form("mailchimp", f"{_START}[0-9a-f]{{32}}-us[0-9]", run_of("0-9"), back=36),
     Form("maxmind", f"{_START}[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk", run_of("k"), back=40),
@@ -131,8 +136,8 @@ TOKENS = (
     _checked_token("openai, anthropic and others", f"{_START}sk-(?:ant-|proj-|svcacct-|admin-|or-|None-)?", _DASHED, 20),
     _token("openshift", "sha256~", _DASHED, 43),
     _token("perplexity", f"{_START}pplx-", _WORD, 40),
-    _token("planetscale", "pscale_(?:tkn|oauth|pw)_", "A-Za-z0-9_=.-", 32),
-    _token("postman", f"{_START}PMAK-", "a-f0-9-", 50, _CASELESS),
+    _token("planetscale", "pscale_(?:tkn|oauth|pw)_", "A-Za-z0-9_=%.-", 32),
+    _token("postman", f"{_START}PMAK-", "a-fA-F0-9-", 50, _CASELESS),
     _token("prefect", f"{_START}pn[ub]_", _WORD, 36),
     _token("pulumi", f"{_START}pul-", _HEX, 40),
     _token("pypi", "pypi-AgE", _DASHED, 50),
@@ -142,13 +147,13 @@ TOKENS = (
     _token("xai", f"{_START}xai-", _WORD, 60),
     _token("rubygems", "rubygems_", _HEX, 48),
     _token("scalingo", f"{_START}tk-us-", _DASHED, 48),
-    _token("sendgrid", f"{_START}SG\\.", "A-Za-z0-9_=.-", 39),
+    _token("sendgrid", f"{_START}SG\\.", "A-Za-z0-9_=%.-", 39),
     _token("sendinblue", "xkeysib-", "a-zA-Z0-9-", 70),
     _token("sentry", "sntry[su]_", _BASE64 + "_", 40),
     _token("settlemint", f"{_START}sm_[aps]at_", _WORD, 16),
     _token("shippo", "shippo_(?:live|test)_", "a-fA-F0-9", 40),
     _token("shopify", "shp(?:at|ca|pa|ss|tka)_", "a-fA-F0-9", 32),
-    _token("slack", f"{_START}xox[a-z](?:\\.xox[bp])?-", "A-Za-z0-9-", 10),
+    _token("slack", f"{_START}xox[a-z](?:\\.xox[bp])?-", "A-Za-z0-9-", 10, _CASELESS),
     _token("slack app", "xapp-\\d-", "A-Za-z0-9-", 10),
     _token("sourcegraph", f"{_START}sgp_(?:[a-fA-F0-9]{{16}}_|local_)?", "a-fA-F0-9", 40),
     _token("square", f"{_START}(?:EAAA|sq0[a-z]{{3}}-)", _DASHED, 22),
@@ -162,7 +167,7 @@ TOKENS = (
     _token("weights and biases", f"{_START}(?:local-|wandb_v1_)", "A-Za-z0-9_", 40),
 )  # fmt: skip
 
-_JWT = re.compile(rb"[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_+/=-]*)?")
+_JWT = re.compile(rb"[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_/%-]{10,}(?:\.[A-Za-z0-9_+/=-]*)?")
 
 
 def _web_token(data: bytes, at: int) -> int:
@@ -267,6 +272,9 @@ OTHERS = (
     Form("value before its name", r"[\"']value[\"'][ \t]{0,4}:[ \t]{0,4}[\"']", value_before_name, flags=_CASELESS),
     Form("pair of two", rf"[\"'][\w.-]{{0,40}}{_NAME}[\"'],[ \t]{{0,4}}[bu]?[\"']", value(4, last_of_pair, numbers=True), flags=_CASELESS),
     Form("pair", rf"[\"'][\w.-]{{0,40}}(?:{_STRONG}|token|cookie)[\w.-]{{0,40}}[\"'],[ \t]{{0,4}}[bu]?[\"']", value(8, random_word), flags=_CASELESS),
+    Form("beside a name", _STRONG.replace("[_.-]?", "[ _.-]?"), value(8, random_word), flags=_CASELESS, seek=beside_name),
+    Form("beside a word", r"token|passcode|[_-](?:pwd|pat)|jwt", value(8, random_word), flags=_CASELESS, seek=beside_word),
+    Form("compared", r"assert[ ]{1,4}[\"']", value_compared),
     Form("digest", r"digest[ \t][^\r\n]{0,400}[ ,]response=[\"']?", run_of("0-9a-f", 8), flags=_CASELESS),
     Form("field", r"type=[\"']password[\"'][^<>\r\n]{0,200}[ \t]value=[\"']", value(1, numbers=True), flags=_CASELESS),
     Form("cell", rf"{_NAME}</t[dh]>\s{{0,8}}<td[^<>]{{0,80}}>", value(4, numbers=True), flags=_CASELESS),

@@ -32,9 +32,12 @@ def looks_random(value: bytes) -> bool:
             return True
         if len(word) >= 20 and len(re.findall(rb"[a-z][A-Z]", word)) >= 3:
             return True
-    return False
+    joined = re.sub(rb"[_=~-]", b"", found[0]) if (found := _JOINED.match(value[:LOOKED_AT])) else b""
+    kinds = re.findall(rb"[a-z]+|[A-Z]+|[0-9]+", joined)
+    return len(joined) >= 20 and len(kinds) > max(6, len(joined) // 4) and kinds[0] != joined
 
 
+_JOINED = re.compile(rb"[A-Za-z0-9_=~-]{20,}")
 # Words and placeholders that stand where a secret would: None, <token>, ${TOKEN}, $TOKEN, %s, {token!r}, (…, [REDACTED].
 _HARMLESS = re.compile(
     rb"(?i:none|null|nil|true|false|yes|no|unset|empty|undefined|required|optional|missing|invalid|str|string|bytes|bool|u?int\d{0,2}|b?float\d{0,2}|dict|list|\*+|\.{2,}|x{3,})(?![A-Za-z0-9])"
@@ -43,7 +46,9 @@ _HARMLESS = re.compile(
     rb"|%(?:[-+ #0-9.]{0,6}[a-z](?![A-Za-z0-9])|[({ ]|[A-Za-z_]+%)"
     rb"|\{(?:[\s\"'{}\\]|\w{0,40}(?:[!:.\[][^{}\s]{0,20})?\}|\w[\w.]{0,60}[:=(])"
 )
-_NUMBER = re.compile(rb"[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9]|[-|:@#~=%][A-Za-z0-9])")
+_NUMBER = re.compile(
+    rb"(?![0-9]{15})[-+]?[0-9][0-9,._]*(?:[eE][-+]?[0-9]+)?[%A-Za-z]{0,2}(?![A-Za-z0-9]|[-_|:@#~=%][A-Za-z0-9])"
+)
 _CALL = re.compile(rb"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[(\[](?:[bru]{0,2}[\"'])?")
 _MEMBER = re.compile(rb"(?:self|args|os|cfg|config|opt|opts|settings|env)\.\w")
 # What ends a command or a pair of a query ends a value; within a password it is followed by anything else.
@@ -161,6 +166,39 @@ def value_before_name(data: bytes, at: int) -> int:
     """A quoted value whose secret name follows it."""
     end = _value(data, at)
     return end if end > at and _NAME_BEHIND.match(data, end) else -1
+
+
+# Between a name and a value that nothing assigns to it: "(str): ", "is ", "| `", "......", `, default='`, the next line.
+_BETWEEN = re.compile(
+    rb"(?:\[\w{0,20}\])?(?:(?:[^\w\r\n\x1b]|\x1b\[[0-9;]{0,12}m){1,12}(?:is|was|str|string|value|default|provided|given|eof|set|to|as|key|token)(?!\w)){0,3}"
+    rb"(?:[^\w\r\n\x1b]|\x1b\[[0-9;]{0,12}m){0,40}(?:\r?\n[ \t]{0,40}(?:- )?[\"'`]?)?",
+    re.I,
+)
+_REST_OF_NAME = re.compile(rb"[\w.-]{0,40}")
+
+
+def beside_name(data: bytes, at: int) -> int:
+    """Where the value begins of a name that ends here, or a little later."""
+    rest = _REST_OF_NAME.match(data, at)
+    if rest is None or looks_random(rest[0]):  # a token that holds such a word
+        return -1
+    found = _BETWEEN.match(data, rest.end())
+    return found.end() if found else -1
+
+
+def beside_word(data: bytes, at: int) -> int:
+    """The same of a word such as `token`, which also begins `tokenizer`; -1 where it goes on."""
+    found = _BETWEEN.match(data, at)
+    return found.end() if found and found.end() > at else -1
+
+
+_COMPARED = re.compile(rb"[\"'][ ]{1,4}(?:[!=]=|in|is)[ ]{1,4}[\w.]{0,60}(?:passw|secret|credential|token|key)", re.I)
+
+
+def value_compared(data: bytes, at: int) -> int:
+    """A quoted value that is compared with a secret name, as pytest prints it."""
+    end = _value(data, at)
+    return end if end > at and _COMPARED.match(data, end) else -1
 
 
 _USER_INFO = re.compile(rb"[^\s/\"'<>`]{1,300}@|[^\s\"'<>@/:`]{0,100}:(?!\d{1,5}/)[^\s\"'<>@`]{1,200}@")

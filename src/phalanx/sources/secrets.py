@@ -43,10 +43,15 @@ def _spans(data: bytes) -> tuple[list[tuple[int, int]], bool]:
         form = FORMS[number]
         if end < done or (form.back and end - form.back < done):
             continue  # within what is hidden already
+        start = end - form.back
+        if form.seek is not None:
+            start = end = form.seek(data, end)
+            if start < done:
+                continue
         stop = form.reach(data, end)
         if stop < 0 or (not form.back and stop == end):
             continue
-        spans.append((end - form.back, stop))
+        spans.append((start, stop))
         done = stop
         is_open = form.reach is private_key and stop == len(data) and not ends_key(data[-200:])
     return spans, is_open

@@ -23,7 +23,7 @@ def find_traces(inputs: Sequence[Input]) -> tuple[list[TraceInput], list[Input]]
     others: list[Input] = []
     moments: dict[tuple[str, bool], list[Input]] = {}  # of one reader and form, text or JSON
     for one in inputs:
-        head = _head(one) if one.name != "<stdin>" else b""
+        head = b"" if one.is_pipe else _head(one)
         reader = reader_of(one.name, head) if head else None
         if reader is None:
             others.append(one)
