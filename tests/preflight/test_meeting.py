@@ -154,22 +154,41 @@ def test_under_torchrun() -> None:
     assert done.returncode == 0
 
 
-def test_through_what_is_printed() -> None:
+def test_through_what_is_printed(tmp_path: Path) -> None:
+    """Ranks that share no folder and are given different places to meet: only their output joins them."""
+    started = []
+    for number, one in enumerate(ranks(2)):
+        (folder := tmp_path / str(number)).mkdir()
+        own = environment(**{**one, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29611 + 100 * number)})
+        command = [*_CHECK, "--print", "--no-link", "--wait", "3"]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own, cwd=folder))
     printed = []
-    for one in ranks(2):
-        done = subprocess.run(
-            [*_CHECK, "--print"], capture_output=True, text=True, timeout=100, env=environment(**one), check=True
-        )
-        printed += [f"[1,{one['RANK']}]<stdout>: {line}" for line in done.stdout.splitlines()]
+    for number, process in enumerate(started):
+        out, _ = process.communicate(timeout=100)
+        assert process.returncode == 0
+        printed += [f"[1,{number}]<stdout>: {line}" for line in out.splitlines()]
     text = "\n".join([*printed[::2], "noise", *printed[1::2]])
-    command = [sys.executable, "-m", "phalanx", "check", "--read", "-", "--format", "json"]
-    done = subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=100, env=environment(), check=False
-    )
+    done = judge_printed(text)
     report = json.loads(done.stdout)
     assert [rank["rank"] for rank in report["world"]["ranks"]] == [0, 1]
+    assert "master-port-differs" in {finding["cause"] for finding in report["findings"]}
+    assert "rank-did-not-come-to-the-check" not in {finding["cause"] for finding in report["findings"]}
     assert any("network" in item["what"] for item in report["not_checked"])
-    assert report["findings"] == []
+    assert done.returncode == 1
+
+
+def judge_printed(text: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "phalanx", "check", "--read", "-", "--format", "json"]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=100, env=environment(), check=False
+    )
+
+
+def test_a_rank_whose_lines_are_cut_off_is_no_all_clear() -> None:
+    lines = facts_to_print(CheckOptions())
+    done = judge_printed("\n".join([*lines, *facts_to_print(CheckOptions())[:-1]]))
+    assert done.returncode in (1, 2)
+    assert any("cut off" in item["needs"] for item in json.loads(done.stdout)["not_checked"])
 
 
 def test_facts_survive_the_way_and_cut_off_ones_are_counted() -> None:

@@ -16,12 +16,13 @@ from phalanx.cli.check_hosts import read_given_commands, read_given_hosts
 from phalanx.cli.check_output import say_missing_gate, write_checked
 from phalanx.cli.progress import Progress
 from phalanx.model import Report
-from phalanx.preflight.check import examine_printed
-from phalanx.preflight.convening import CheckError, Convening, convene, take_part
+from phalanx.preflight.convening import CheckError, Convening, convene, probe_for_print, take_part
+from phalanx.preflight.group_result import group_from_json
 from phalanx.preflight.launch_line import read_launch_line
-from phalanx.preflight.meeting.printed import facts_in, facts_to_print
+from phalanx.preflight.meeting.printed import facts_in, facts_to_print, lines_of
 from phalanx.preflight.meeting.seat import seat_of
 from phalanx.preflight.options import LIBRARIES, CheckOptions
+from phalanx.preflight.printed_report import examine_printed
 from phalanx.report import Format
 from phalanx.sources.named import read_named_text
 
@@ -168,10 +169,10 @@ def check(
             patience=min(5.0, wait),
             say=progress.say,
         )
-        if to_print:
-            typer.echo("\n".join(facts_to_print(options)))
-            raise typer.Exit(0)
         convening = Convening(names, tuple(templates), python, wait, meet, alone, link, ray)
+        if to_print:
+            _print(options, convening)
+            raise typer.Exit(0)
         report = _examine(options, convening, read)
     except CheckError as error:
         progress.close()
@@ -280,16 +281,27 @@ def _examine(options: CheckOptions, convening: Convening, read: str | None) -> R
     return convene(convening, options)
 
 
+def _print(options: CheckOptions, convening: Convening) -> None:
+    """This rank's facts first, whatever happens after; then what the network shows, by the rank that leads those who met."""
+    typer.echo("\n".join(facts_to_print(options)))
+    sys.stdout.flush()
+    seat = seat_of({**os.environ, **options.environment})
+    if seat is not None and options.network and (found := probe_for_print(seat, convening, options)) is not None:
+        typer.echo("\n".join(lines_of({"group": found.to_json()})))
+
+
 def _read(source: str, options: CheckOptions) -> Report:
     try:
         text = sys.stdin.read() if source == "-" else read_named_text(Path(source))
     except OSError as error:
         raise CheckError(f"--read {source}: {error.strerror}") from error
-    facts, broken = facts_in(text.splitlines())
+    told, broken = facts_in(text.splitlines())
+    facts = [one for one in told if "group" not in one]
     if not facts:
         cut = f"; {broken} were cut off" if broken else ""
         raise CheckError(f"--read {source}: no facts of ranks in it{cut}. They come from `phalanx check --print`")
-    return examine_printed(facts, options)
+    groups = [group_from_json(one["group"]) for one in told if "group" in one]
+    return examine_printed(facts, groups, broken, options)
 
 
 def _variables(given: list[str], found: Mapping[str, str]) -> dict[str, str]:

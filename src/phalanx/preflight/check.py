@@ -51,29 +51,12 @@ def examine(
     elif by_number:  # which says the same, by the ranks' own numbers
         check_facts = [one for one in check_facts if one.fact.id != "check.rank-did-not-come-to-the-check"]
     unchecked += more
-    calls = measured = 0
-    if options.network and len(named) > 1:
-        network = _probe_network(named, all_facts, options)
-        calls, measured = network.calls, network.measured
-        check_facts = [one for one in check_facts if not one.unless or one.unless not in network.proven] + network.facts
-        unchecked += network.unchecked
-    elif len(targets) == 1 and not failures and not seen:
+    network = probe_network_of(named, all_facts, options)
+    check_facts = [one for one in check_facts if not one.unless or one.unless not in network.proven] + network.facts
+    unchecked += network.unchecked
+    if len(targets) == 1 and not failures and not seen:
         unchecked.append(Unchecked("other hosts and the network between them", _OTHERS))
-    scope = coverage_of(all_facts, len(_comparisons()), calls, measured)
-    return replace(make_report(check_facts, all_facts, unchecked), scope=scope)
-
-
-def examine_printed(printed: Sequence[dict[str, Any]], options: CheckOptions) -> Report:
-    """The same for facts that ranks have printed; of the network nothing is known then."""
-    hosts = [str(facts.get("who", {}).get("hostname") or "unknown host") for facts in printed]
-    all_facts: list[HostFacts] = []
-    for host, facts in zip(hosts, printed, strict=True):
-        taken = {one.label for one in all_facts}
-        all_facts.append(_host_facts((), host, facts, (None, 0.0), hosts.count(host) == 1, taken))
-    check_facts, unchecked = judge_facts(all_facts, options)
-    unchecked.append(Unchecked("the network between the ranks", "ranks that can be asked: --meet DIR, or --hosts"))
-    scope = coverage_of(all_facts, len(_comparisons()))
-    return replace(make_report(check_facts, all_facts, unchecked), scope=scope)
+    return make_report(check_facts, all_facts, unchecked, network.calls, network.measured)
 
 
 def gather(
@@ -96,7 +79,7 @@ def gather(
                 silent.append(silent_target(target_name(target), why, target.host))
                 continue
             is_alone = hosts.count(host) == 1
-            host_facts = _host_facts(
+            host_facts = host_facts_of(
                 target.ranks, host, facts, (ahead, error), is_alone, {one.label for one in all_facts}
             )
             all_facts.append(host_facts)
@@ -137,7 +120,7 @@ def _host_of(target: Target, facts: dict[str, Any] | None) -> str:
     return target.host or str((facts or {}).get("who", {}).get("hostname") or "this machine")
 
 
-def _host_facts(
+def host_facts_of(
     given: tuple[int, ...],
     host: str,
     facts: dict[str, Any],
@@ -205,9 +188,12 @@ def _modules(package: ModuleType) -> list[Comparison]:
     return [cast(Comparison, module) for module in modules if hasattr(module, "examine")]
 
 
-def _probe_network(targets: Sequence[Target], all_facts: Sequence[HostFacts], options: CheckOptions) -> NetworkResult:
-    from phalanx.preflight.network import probe_network  # loaded only when there are packets to send
+def probe_network_of(targets: Sequence[Target], all_facts: Sequence[HostFacts], options: CheckOptions) -> NetworkResult:
+    """What the network between these targets shows; nothing where there is none to probe."""
+    from phalanx.preflight.network import NetworkResult, probe_network  # loaded only when there are packets to send
 
+    if not options.network or len(targets) < 2:
+        return NetworkResult()
     asked = NetworkOptions(options.timeout, options.large, store_of(all_facts), options.say, options.libraries)
     return probe_network(targets, {one.label: one for one in all_facts}, asked)
 
@@ -219,7 +205,11 @@ def store_of(all_facts: Sequence[HostFacts]) -> tuple[str, int] | None:
 
 
 def make_report(
-    check_facts: Sequence[CheckFact], all_facts: Sequence[HostFacts], unchecked: Sequence[Unchecked]
+    check_facts: Sequence[CheckFact],
+    all_facts: Sequence[HostFacts],
+    unchecked: Sequence[Unchecked],
+    calls: int = 0,
+    measured: int = 0,
 ) -> Report:
     """The report of the contract."""
     hosts: dict[str, list[int]] = {}
@@ -236,4 +226,5 @@ def make_report(
     by_label = {host_facts.label: host_facts for host_facts in all_facts}
     findings = findings_of(check_facts, by_label)
     kept = tuple(dict.fromkeys(unchecked))
-    return Report(world, tuple(findings), kept, tuple(host_facts.label for host_facts in all_facts))
+    report = Report(world, tuple(findings), kept, tuple(host_facts.label for host_facts in all_facts))
+    return replace(report, scope=coverage_of(all_facts, len(_comparisons()), calls, measured))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from phalanx.model.ranks import name_all, name_ranks
 from phalanx.preflight.alone import seen_from_here
 from phalanx.preflight.check import examine
 from phalanx.preflight.check_fact import CheckFact, observe
+from phalanx.preflight.group_result import GroupResult, probe_group
 from phalanx.preflight.meeting.gathering import Gatherer, Gathering
 from phalanx.preflight.meeting.seat import Seat, local_folder
 from phalanx.preflight.options import CheckOptions
@@ -79,6 +81,25 @@ def _starters(convening: Convening) -> list[Callable[[], Target | Failure]]:
 
 def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report | None:
     """One of many ranks: lead the check, or answer whoever leads. None where another rank writes the report."""
+    with _meeting(seat, convening, options) as (gatherer, found, way):
+        if not found.leads:
+            return None
+        report = examine(found.targets, options, seen=_absent(found, seat, way))
+        if late := gatherer.latecomers():  # "nothing wrong" without them would be false
+            found.targets += late
+            report = examine(found.targets, options)
+        return report
+
+
+def probe_for_print(seat: Seat, convening: Convening, options: CheckOptions) -> GroupResult | None:
+    """The same for ranks that print: what the network shows among those who met. None where another rank prints it."""
+    with _meeting(seat, convening, options) as (_, found, way):
+        return probe_group(found.targets, options, _absent(found, seat, way)) if found.leads else None
+
+
+@contextmanager
+def _meeting(seat: Seat, convening: Convening, options: CheckOptions) -> Iterator[tuple[Gatherer, Gathering, str]]:
+    """Who came together, and by what way; afterwards all are let go."""
     if convening.meet is not None:
         place, way = convening.meet / f"phalanx-check-{seat.job}", f"the folder {convening.meet}"
     elif seat.is_local:
@@ -88,20 +109,13 @@ def take_part(seat: Seat, convening: Convening, options: CheckOptions) -> Report
         way += f" or {seat.store[0]}:{seat.store[1]} (MASTER_ADDR)" if seat.store is not None else ""
     by_network = convening.meet is None and not seat.is_local and options.network
     gatherer = _gatherer(seat, place, by_network, convening)
+    found = Gathering(leads=False)
     try:
         found = gatherer.gather(options.say)
-        if not found.leads:
-            return None
-        try:
-            report = examine(found.targets, options, seen=_absent(found, seat, way))
-            if late := gatherer.latecomers():  # "nothing wrong" without them would be false
-                found.targets += late
-                report = examine(found.targets, options)
-            return report
-        finally:
-            for target in found.targets:
-                target.close()
+        yield gatherer, found, way
     finally:
+        for target in found.targets:
+            target.close()
         gatherer.close()
 
 

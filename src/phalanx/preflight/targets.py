@@ -18,7 +18,7 @@ from phalanx.preflight.packing import BOOTSTRAP, shell_command
 __all__ = ["AgentError", "AgentTimeoutError", "Failure", "Target", "by_command", "by_ssh", "start_all", "this_machine"]
 
 _MOST_AT_ONCE = 64
-_HANGS_S = 3.0  # after which ssh is tried beside with small packets
+_HANGS_S = 1.5  # after which ssh is tried beside with small packets
 _POLL_S = 0.02
 _SMALL_SEGMENTS = Path(__file__).with_name("small_segments.py")
 SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR")

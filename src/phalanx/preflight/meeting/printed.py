@@ -26,15 +26,19 @@ _LARGEST = 8 << 20
 def facts_to_print(options: CheckOptions) -> list[str]:
     """This process's facts as lines."""
     args = {"environment": dict(options.environment), "paths": list(options.paths), "code": list(options.code)}
-    facts = this_machine().ask("facts", args, options.patience + 2.0)[0]
-    data = base64.b64encode(zlib.compress(json.dumps(facts).encode(), 9)).decode()
+    return lines_of(this_machine().ask("facts", args, options.patience + 2.0)[0])
+
+
+def lines_of(told: dict[str, Any]) -> list[str]:
+    """One JSON object as tagged lines."""
+    data = base64.b64encode(zlib.compress(json.dumps(told).encode(), 9)).decode()
     parts = [data[start : start + _PART] for start in range(0, len(data), _PART)]
     name = uuid.uuid4().hex[:6]
     return [f"{_TAG} {name} {number}/{len(parts)} {part}" for number, part in enumerate(parts)]
 
 
 def facts_in(lines: Iterable[str]) -> tuple[list[dict[str, Any]], int]:
-    """All facts that stand in a text, whatever a launcher put before the lines, and how many were cut off."""
+    """All objects that stand in a text, whatever a launcher put before the lines, and how many were cut off."""
     parts: dict[str, dict[int, str]] = {}
     counts: dict[str, int] = {}
     for line in lines:
