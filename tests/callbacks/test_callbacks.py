@@ -107,3 +107,50 @@ def test_ray_exceptions_become_a_verdict() -> None:
     except KeyError as error:
         text = verdict_of({1: error, 0: RuntimeError(CLOSED)})
     assert text.startswith("✗ Rank 1 raised KeyError: 'labels'")
+
+
+RAY = """
+import ray, torch
+import torch.distributed as dist
+from ray.train import RunConfig, ScalingConfig, get_context
+from ray.train.torch import TorchTrainer
+
+def train():
+    for step in range(5):
+        if get_context().get_world_rank() == 1 and step == 3:
+            raise KeyError("labels")
+        dist.all_reduce(torch.ones(4))
+
+ray.init(address="local", num_cpus=4, include_dashboard=False)
+try:
+    TorchTrainer(
+        train, scaling_config=ScalingConfig(num_workers=2), run_config=RunConfig(storage_path=STORAGE)
+    ).fit()
+except ray.train.WorkerGroupError as error:
+    print("ended by", type(error).__name__)
+"""
+
+
+@pytest.mark.job
+def test_a_real_run_of_ray_train_says_who_broke_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch: pip install torch")
+    pytest.importorskip("ray.train", reason="needs ray: pip install 'ray[train]'")
+    (tmp_path / "train.py").write_text(f"STORAGE = {str(tmp_path)!r}\n{RAY}")
+    environment = {
+        **os.environ,
+        "RAY_TRAIN_V2_ENABLED": "1",
+        "RAY_TRAIN_CALLBACKS": "phalanx.callbacks.ray.PhalanxCallback",
+        "RAY_DEDUP_LOGS": "0",
+        "NO_COLOR": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert "ended by WorkerGroupError" in done.stdout, done.stderr[-3000:]
+    assert "Rank 1 raised KeyError: 'labels' in train (train.py:" in done.stdout + done.stderr

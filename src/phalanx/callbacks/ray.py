@@ -11,15 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     UserCallback: Any = object
+
+    class WorkerGroupCallback: ...
 else:
+    from ray.train.v2._internal.execution.callback import WorkerGroupCallback
     from ray.train.v2.api.callback import UserCallback
 
 
-class PhalanxCallback(UserCallback):  # type: ignore[misc]
+class PhalanxCallback(UserCallback, WorkerGroupCallback):  # type: ignore[misc]
     """Says who broke the run, by what every worker raised."""
 
+    def __init__(self) -> None:
+        self._said: set[int] = set()  # ranks of this attempt whose exceptions were judged
+
+    def before_worker_group_start(self, worker_group_context: Any) -> None:
+        """Another attempt may fail in the same rank."""
+        self._said.clear()
+
+    def after_worker_group_poll_status(self, worker_group_status: Any) -> None:
+        """Ray calls `after_exception` only for callbacks of the RunConfig, never for those of the variable, and without tracebacks."""
+        errors = {rank: one.error for rank, one in worker_group_status.worker_statuses.items() if one.error is not None}
+        if errors:
+            self.after_exception(None, errors)
+
     def after_exception(self, run_context: Any, worker_exceptions: Mapping[int, Exception]) -> None:
-        """Ray hands over the exceptions by rank; those of victims are among them."""
+        """Ray hands over the exceptions by rank; those of victims are among them. It asks again while workers end."""
+        if set(worker_exceptions) <= self._said:
+            return
+        self._said |= set(worker_exceptions)
         try:
             text = verdict_of(worker_exceptions)
         except Exception as error:  # Ray ends a run whose callback fails
