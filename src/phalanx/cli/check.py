@@ -300,7 +300,10 @@ def _read(source: str, options: CheckOptions) -> Report:
     if not facts:
         cut = f"; {broken} were cut off" if broken else ""
         raise CheckError(f"--read {source}: no facts of ranks in it{cut}. They come from `phalanx check --print`")
-    groups = [group_from_json(one["group"]) for one in told if "group" in one]
+    try:
+        groups = [group_from_json(one["group"]) for one in told if "group" in one]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckError(f"--read {source}: results of another release, or changed on their way ({error})") from error
     return examine_printed(facts, groups, broken, options)
 
 
