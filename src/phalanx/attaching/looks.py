@@ -96,8 +96,9 @@ def look_at_job(
     """Look several times. Ranks that end meanwhile are left out; of those that may not be seen only the kernel's figures are known."""
     began = time.monotonic()
     links, outputs = links_of(pids), Outputs(pids.values())
-    first = {rank: look for rank, pid in pids.items() if (look := _kernel_look(pid, None)) is not None}
     numbers = list(pids.values())
+    families = children_of(numbers)
+    first = {rank: look for rank, pid in pids.items() if (look := _kernel_look(pid, None, families[pid])) is not None}
     taken = [_stacks(numbers, values=True)]
     for _ in range(looks - 2):
         pause(_BETWEEN_S)
@@ -159,8 +160,8 @@ def _stacks(pids: Sequence[int], *, pause: bool = True, values: bool = False) ->
     return {pid: with_training_thread(stacks) for pid, stacks in taken.items()}
 
 
-def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None = None) -> RankLook | None:
-    return look_at(pid, None, OutputProgress(), before, time.monotonic(), family)
+def _kernel_look(pid: int, before: RankLook | None, family: Sequence[int] | None) -> RankLook | None:
+    return look_at(pid, None, OutputProgress(), before, time.monotonic(), family, closely=True)
 
 
 def _motion(
@@ -176,7 +177,7 @@ def _motion(
     newest = next((one for one in reversed(taken) if one.main is not None and one.main.frames), taken[-1])
     threads = tuple(one.main for one in taken if one.main is not None and one.main.frames)
     # or wanted: on a machine that others use, too, a rank that computes may get little
-    cpu = max(last.cpu - before.cpu, last.signs.demand - before.signs.demand, 0.0) / seconds
+    cpu = max(last.signs.cpu - before.signs.cpu, last.signs.demand - before.signs.demand, 0.0) / seconds
     is_idle = cpu < _BUSY
     # Who is in a backward pass, or deep in the framework, and uses no processor waits for other ranks there.
     outstanding = True if is_idle else None

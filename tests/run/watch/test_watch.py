@@ -99,7 +99,7 @@ def test_a_watch_that_breaks_says_so_once_and_rests(
 ) -> None:
     watch = watch_on(tmp_path, sleepers)
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ValueError("a kernel that prints something new")
 
     monkeypatch.setattr("phalanx.run.watch.watch.look_at", broken)

@@ -18,6 +18,7 @@ from phalanx.run.watch.processes import (
     sample_process,
 )
 from phalanx.run.watch.stall import Signs
+from phalanx.run.watch.threads import ThreadSample, sample_threads, work_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class RankLook:
     wanted: float = 0.0  # demand of all children, also of those that have ended
     moved: Mapping[int, int] = field(default_factory=dict)  # bytes of each child's files, where they were looked at
     moved_below: int = 0  # of all children, since they were first looked at
+    threads: Mapping[int, ThreadSample] = field(default_factory=dict)  # where they were looked at
+    work: float = 0.0  # the part of `cpu` that is not of threads that only ask whether there is something to do
 
     def as_sample(self) -> dict[str, Any]:
         """What goes into samples.jsonl."""
@@ -68,19 +71,25 @@ def look_at(
     now: float,
     family: Sequence[int] | None = None,
     traffic: int | None = None,
+    *,
+    closely: bool = False,
 ) -> RankLook | None:
     """The rank as it is now; None if its process is gone or has ended. `family` is all its children, `traffic` what went through
-    their sockets, if known: looked for when nothing moves."""
+    their sockets, if known: looked for when nothing moves. `closely`: each thread, too."""
     process = sample_process(pid)
     if process is None or process.state in "ZX":
         return None
     children = _living(family_of(pid) if family is None else family)
     wants = {child: (demand_of(child) or (0.0, 0.0))[0] for child in children}
     moved = {child: _bytes_of(sample_io(child)) for child in children} if family is not None else {}
+    threads = sample_threads(pid) if closely else {}
     cpu, reaped, wanted, moved_below, peak = process.cpu, process.reaped, 0.0, 0, 0
+    work = cpu
     if before is not None:
         old = before.children
-        cpu = before.cpu + max(process.cpu - before.process.cpu, 0.0) + _gained(_cpu(children), _cpu(old))
+        own, below = max(process.cpu - before.process.cpu, 0.0), _gained(_cpu(children), _cpu(old))
+        cpu = before.cpu + own + below
+        work = before.work + work_between(pid, before.threads, threads, own, now - before.time) + below
         reaped = before.reaped + max(process.reaped - before.process.reaped, 0.0)
         reaped += _gained(_reaped(children), _reaped(old))
         wanted = before.wanted + _gained(wants, before.wants)
@@ -91,9 +100,11 @@ def look_at(
     demand, delay = demand_of(pid) or (0.0, 0.0)
     io = sample_io(pid)
     # time of short-lived children counts, too, such as compilers', twice at worst; and so does one that gets no processor
-    signs = _signs(process, children, beat, output, cpu + reaped, demand + wanted, _bytes_of(io) + moved_below, traffic)
+    signs = _signs(
+        process, children, beat, output, work + reaped, demand + wanted, _bytes_of(io) + moved_below, traffic
+    )
     counted = (demand, delay, cpu, reaped, memory, max(memory, peak), output.lines)
-    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below)
+    return RankLook(now, process, beat, io, *counted, signs, children, wants, wanted, moved, moved_below, threads, work)
 
 
 def _signs(

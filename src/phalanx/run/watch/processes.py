@@ -41,7 +41,7 @@ class InOut:
 
 def sample_process(pid: int) -> ProcessSample | None:
     """The whole process; its state is that of the thread it began with, in Python the one that runs the script."""
-    data = _read(f"/proc/{pid}/stat")
+    data = read_file(f"/proc/{pid}/stat")
     # the name of the program stands in parentheses and may hold anything, parentheses too
     fields = data[data.rfind(b")") + 2 :].split()
     if len(fields) < 22:
@@ -67,7 +67,7 @@ def is_alive(pid: int) -> bool:
 
 def demand_of(pid: int) -> tuple[float, float] | None:
     """Seconds that the main thread ran or was ready to run, which a loaded machine does not change; of these, ready only."""
-    fields = _read(f"/proc/{pid}/schedstat").split()
+    fields = read_file(f"/proc/{pid}/schedstat").split()
     if len(fields) < 2:
         return None
     return (int(fields[0]) + int(fields[1])) / 1e9, int(fields[1]) / 1e9
@@ -75,12 +75,12 @@ def demand_of(pid: int) -> tuple[float, float] | None:
 
 def waits_for_thread(pid: int) -> bool:
     """Whether the main thread waits for another one (a futex), and not for time, a file or a socket; False where the kernel does not say."""
-    return b"futex" in _read(f"/proc/{pid}/wchan")
+    return b"futex" in read_file(f"/proc/{pid}/wchan")
 
 
 def sample_io(pid: int) -> InOut | None:
     """What the process read and wrote; None where this may not be seen."""
-    found = dict(line.split(b": ", 1) for line in _read(f"/proc/{pid}/io").splitlines() if b": " in line)
+    found = dict(line.split(b": ", 1) for line in read_file(f"/proc/{pid}/io").splitlines() if b": " in line)
     try:
         return InOut(int(found[b"read_bytes"]), int(found[b"write_bytes"]), int(found[b"rchar"]) + int(found[b"wchar"]))
     except (KeyError, ValueError):
@@ -96,7 +96,7 @@ def children_of(pids: Iterable[int]) -> dict[int, list[int]]:
         return {pid: [] for pid in pids}
     for entry in entries:
         if entry.isdigit():
-            data = _read(f"/proc/{entry}/stat")
+            data = read_file(f"/proc/{entry}/stat")
             fields = data[data.rfind(b")") + 2 :].split(None, 2)
             if len(fields) > 2 and fields[0] != b"Z":
                 below.setdefault(int(fields[1]), []).append(int(entry))
@@ -115,7 +115,7 @@ def _descendants(pid: int, below: dict[int, list[int]]) -> list[int]:
 
 def quick_children(pid: int) -> list[int] | None:
     """The children that the main thread started, from one small file; None where the kernel does not offer it."""
-    data = _read(f"/proc/{pid}/task/{pid}/children", absent=None)
+    data = read_file(f"/proc/{pid}/task/{pid}/children", absent=None)
     return None if data is None else [int(child) for child in data.split()]
 
 
@@ -132,10 +132,11 @@ def family_of(pid: int, most: int = 64) -> list[int]:
 
 def command_of(pid: int) -> str:
     """The command line, for a person."""
-    return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return read_file(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
 
 
-def _read(path: str, absent: bytes | None = b"") -> bytes:
+def read_file(path: str, absent: bytes | None = b"") -> bytes:
+    """The beginning of one of the kernel's small files."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -150,7 +151,7 @@ def _read(path: str, absent: bytes | None = b"") -> bytes:
 
 def private_memory(pid: int) -> int:
     """Resident bytes that the process does not share, so that a family can be summed."""
-    fields = _read(f"/proc/{pid}/statm").split()
+    fields = read_file(f"/proc/{pid}/statm").split()
     return max(int(fields[1]) - int(fields[2]), 0) * _PAGE if len(fields) > 2 else 0
 
 

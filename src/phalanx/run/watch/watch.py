@@ -39,6 +39,7 @@ _BETWEEN_EARLY_LOOKS_S = 5.0
 _NATIVE_AFTER_S = 6.0
 _FAMILIES_EVERY_S = 1.0
 _LIMITS_EVERY = 4  # ticks
+_CLOSELY_AFTER_S = 2.0  # without progress each thread is looked at; a job of quicker steps never pays for it
 _BEFORE_S = 4.5  # it takes as long to see who moves data, and that must be known when patience ends
 _LOOKS_A_TICK, _MOST_ROUNDS = 8, 4  # so many ranks are looked at in one tick; each at least every fourth tick
 
@@ -138,12 +139,13 @@ class Watch:
         self._ticks += 1
         rounds = min(-(-len(self._setup.watched) // _LOOKS_A_TICK), _MOST_ROUNDS)
         self._note_families(now)
+        closely = self._detector.quiet(now) >= _CLOSELY_AFTER_S
         for rank, pid in self._pids.items():
             if rank % rounds == self._ticks % rounds:
                 output = self._output[rank]
                 output.digest(now)
                 before, family, traffic = self._looks.get(rank), self._families.get(pid), self._bytes.get(pid)
-                look = look_at(pid, self._beats.get(rank), output, before, now, family, traffic)
+                look = look_at(pid, self._beats.get(rank), output, before, now, family, traffic, closely=closely)
                 if look is not None:
                     if before is None or look.signs.progress != before.signs.progress:
                         self._moved[rank] = now
